@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is stored in a file: which codec a dataset has, and what went wrong without anybody saying so."""
+"""Inspects files: the codec of each dataset, and problems that no program reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_A_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with a dataset.
+    """A problem of a dataset.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Finding:
     chunks : int
         How many chunks it concerns.
     detail : str
-        What it means and what helps.
+        What it means, and what to do.
     """
 
     dataset: str
@@ -79,7 +79,7 @@ def codec_of(dataset: Any) -> Codec | None:
     TypeError
         If it is none of these.
     ValueError
-        If the stored settings are not those of this release.
+        If the stored settings are of another release.
     """
     inner = getattr(dataset, "_h5ds", dataset)  # h5netcdf's variables wrap an h5py dataset
     if isinstance(inner, h5py.Dataset):
@@ -173,13 +173,13 @@ def datasets(group: h5py.Group) -> Iterator[h5py.Dataset]:
             elif isinstance(item, h5g.GroupID):
                 yield from walk(item)
 
-    root = h5o.open(group.id, b".")  # a file's own identifier is not that of its root group
+    root = h5o.open(group.id, b".")  # a file's identifier differs from its root group's
     seen.add(address(root))
     return walk(root)
 
 
 class Link(NamedTuple):
-    """One link of a group: its name, its kind (h5py.h5l.TYPE_*) and the character set of the name (h5py.h5t.CSET_*)."""
+    """A link of a group: its name, its kind (h5py.h5l.TYPE_*) and the character set of the name (h5py.h5t.CSET_*)."""
 
     name: bytes
     kind: int
@@ -232,7 +232,7 @@ def _findings(dataset: h5py.Dataset) -> list[Finding]:
 
 
 def _larger_bounds(dataset: h5py.Dataset, filters: Pipeline) -> list[Finding]:
-    """Return a finding where frames carry a bound that is larger than that of their range."""
+    """Return a finding if frames carry a bound larger than their range gives."""
     if filters.codec is None or filters.codec.bound[0] not in ("relative", "psnr"):
         return []
     carried: list[tuple[float, float]] = []
@@ -252,7 +252,7 @@ def _larger_bounds(dataset: h5py.Dataset, filters: Pipeline) -> list[Finding]:
 
 
 def _of_codec(dataset: h5py.Dataset, ids: tuple[int, ...], position: int) -> list[Finding]:
-    """Return what is wrong with a filter that keeps values to a bound, ours or another's."""
+    """Return the problems of a filter that keeps values to a bound, ours or another's."""
     name, identity = str(dataset.name), ids[position]
     shown = pipeline.filter_name(identity)
     found: list[Finding] = []

@@ -33,7 +33,7 @@ _CALL_BYTES = 128 << 20
 
 
 class _Part(NamedTuple):
-    """What a process says of its part; all processes know those of all."""
+    """A process's description of its part; all processes know those of all."""
 
     error: str | None
     shape: tuple[int, ...]

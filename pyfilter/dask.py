@@ -70,7 +70,7 @@ def to_hdf5(
     compute : bool
         False returns a ``dask.delayed.Delayed``, whose ``compute()`` writes, in a worker of dask.
     progress : bool or callable
-        True shows a bar; or what is called with the number of blocks written and that of all.
+        True shows a bar; or a function that is called with the number of blocks written and the number of all blocks.
     **kwargs
         Further arguments of ``h5py.Group.create_dataset``, such as ``track_order``.
 
@@ -172,7 +172,7 @@ def _in_memory() -> h5py.File:
 
 
 class _Work:
-    """What is to be written, opaque to dask, which would compute an array in an argument."""
+    """The data to write, opaque to dask, which would compute an array in an argument."""
 
     def __init__(
         self, array: Any, how: Encoding, path: Path, name: str, codec: Codec, settings: dict[str, Any], progress: Any
@@ -181,7 +181,7 @@ class _Work:
         self.codec, self.settings, self.progress = codec, settings, progress
 
     def run(self) -> None:
-        """Write the file. What fails leaves nothing."""
+        """Write the file. A failure leaves no file behind."""
         plugin.refresh()
         with new_file(self.path) as temporary:
             with h5py.File(temporary, "w") as file:
@@ -242,7 +242,7 @@ def _umask() -> int:
 
 @contextmanager
 def shown(progress: bool | Progress, what: str) -> Iterator[Progress | None]:
-    """Give what is called with the number of blocks written and that of all: for True, what moves a bar."""
+    """Return a function to call with the number of blocks written and of all blocks. For True it moves a bar."""
     if not isinstance(progress, bool) or not progress:
         yield None if isinstance(progress, bool) else progress
         return

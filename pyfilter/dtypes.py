@@ -54,7 +54,7 @@ def require(codec_name: str, dtype: np.dtype[Any]) -> int:
     Raises
     ------
     Unsupported
-        If it does not take the type; also a TypeError. The text names those that it takes.
+        If it does not take the type; also a TypeError. The text names the types that it takes.
     """
     code = code_of(dtype)
     if code is None or not takes(codec_name, dtype):

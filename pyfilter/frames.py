@@ -39,7 +39,7 @@ class DeviceArray(Protocol):
 
 
 def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None) -> abi.Request:
-    """Return the C library's description of what is to be encoded.
+    """Return the C library's description of the values to encode.
 
     Raises
     ------
@@ -107,8 +107,8 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
         A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
     over : bytes-like, optional
         The frame that the array was decoded from before a part of it was changed; for arrays in host memory. With a
-        relative bound (or psnr) values that are still the decoded ones keep the error that they have, or one
-        within the bound that the array has now. Other bounds need no such care: decoded values come back as they are.
+        relative bound (or psnr) values that are still the decoded ones keep their error, or get one within the array's
+        present bound. Other bounds need no such care: decoded values come back as they are.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Promises beyond the bound: valid ranges, signs, zeros, and regions (regions.py). rewrite/ and h5.py hold them.
 
-A decoded value may leave a range by up to the bound. So each chunk is decoded once it is encoded. Where a value has
-left its range, the chunk is encoded again with about half the bound, from values that were moved away from the limits
-by as much: what comes back is within the bound of the original, and cannot reach beyond the limit. Where that does not
-do either, the chunk is stored bit for bit. A chunk that meets a region is encoded to the bound of the region. Any
+A decoded value may leave a range by up to the bound. So each chunk is decoded once it is encoded. If a decoded value
+leaves its range, the chunk is encoded again with about half the bound, from values that are moved away from the limits
+by as much. The decoded values are then within the bound of the original ones, and within the limits. Where that does
+not do either, the chunk is stored bit for bit. A chunk that meets a region is encoded to the bound of the region. Any
 reader reads them all: each frame says its own bound. HDF5's filter knows none of this, so attributes say what holds.
 """
 
@@ -41,7 +41,7 @@ _RANGE, _SIGN, _REGIONS = (f"lossy_compression_{name}" for name in ("valid_range
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What holds for every value besides the bound.
+    """Properties that every value keeps besides the bound.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Guarantee:
 
     @property
     def words(self) -> str:
-        """What holds, in a few words."""
+        """The guarantee in a few words."""
         ranges = [f"valid range {self.low:g} to {self.high:g}"] * (math.isfinite(self.low) or math.isfinite(self.high))
         parts = [f"{region.bound:g} in {str(region).partition('@')[2]}" for region in self.regions]
         return ", ".join([*ranges, *["signs and zeros"] * self.sign, *parts])

@@ -56,8 +56,8 @@ def create_dataset(
     absolute bound, byte for byte in every chunk.
 
     A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The dataset
-    then stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
-    the range is zero (a constant field, nothing but missing values, no values) the codec is stored as it was given.
+    then stores the resulting absolute bound: `codec_of` returns it, and values appended later keep it. Where the range
+    is zero (a constant field, nothing but missing values, no values) the codec is stored as it was given.
 
     Parameters
     ----------
@@ -212,8 +212,8 @@ def write(
     Parameters
     ----------
     dataset : h5py.Dataset
-        An open dataset. What is not compressed by pyfilter alone is written by h5py itself. What it was created to
-        hold besides the bound (`Guarantee`) is held again.
+        An open dataset. Datasets that pyfilter does not compress alone are written by h5py itself. The dataset's
+        guarantees besides the bound (`Guarantee`) hold again.
     array : array_like, device array or h5py.Dataset
         The values, of the dataset's shape; another element type is converted by HDF5. An array on a CUDA device (CuPy,
         PyTorch, JAX, Numba) is compressed there, and only compressed bytes leave the device; the chunks are byte for
@@ -290,7 +290,7 @@ def read(
     Parameters
     ----------
     dataset : h5py.Dataset
-        An open dataset. What is not compressed by pyfilter alone is read by h5py itself.
+        An open dataset. Datasets that pyfilter does not compress alone are read by h5py itself.
     selection : optional
         What to read: anything that ``dataset[selection]`` takes, such as ``numpy.s_[10:20, ..., 3]``.
     out : numpy.ndarray or device array, optional

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the header of a frame says, for people: docs/format.md, section 2. frames.py checks that it can be true."""
+"""The header of a frame in Python's terms (docs/format.md, section 2). frames.py checks that it can be true."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FRAME_CODERS: dict[int, tuple[str, bool]] = {1: ("rans", True), 2: ("huffman", 
 
 @dataclass(frozen=True)
 class FrameInfo:
-    """What a frame says of itself.
+    """The header of a frame.
 
     Attributes
     ----------

@@ -225,7 +225,7 @@ def compress_file(
     TypeError
         If a codec does not take a variable's type.
     RuntimeError
-        If a value does not keep what was asked for (`pyfilter.PyfilterError`); the file then stays as it was.
+        If a value breaks its bound or guarantee (`pyfilter.PyfilterError`); the file then stays as it was.
     """
     import h5py
 
@@ -261,7 +261,7 @@ def compress_file(
 
 
 def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes: Mapping[str, Any]) -> None:
-    """Refuse integers whose ``_Unsigned`` attribute says that their sign is not that of their type.
+    """Refuse integers whose ``_Unsigned`` attribute contradicts the sign of their type.
 
     A bound is one of the stored numbers: -1 of an i1 that means 255 might come back as 0.
 
@@ -292,7 +292,7 @@ def codec_of(variable: Any) -> Codec | None:
     Raises
     ------
     ValueError
-        If the stored settings are not those of this release.
+        If the stored settings are of another release.
     """
     library = netcdf_c.library()
     _require_variable(variable)

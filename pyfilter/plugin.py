@@ -76,7 +76,7 @@ def register(force: bool = False) -> list[str]:
 
 
 def refresh() -> None:
-    """Register with what was loaded since the last call; cheap where nothing was imported meanwhile."""
+    """Register with each libhdf5 loaded since the last call; cheap where nothing was imported meanwhile."""
     if len(sys.modules) != _modules_seen:
         register()
 
@@ -98,7 +98,7 @@ def extended_path(current: str | None, folder: str, others: Iterable[str]) -> st
 
 
 def _folders_of_others() -> list[str]:
-    """Return the plugin folders in use without the variable: those of netCDF4's wheel and HDF5's defaults."""
+    """Return the plugin folders used without the variable: netCDF4's wheel's, and HDF5's defaults."""
     found: list[str] = []
     # netCDF4 points the variable to its own folder on import, but only where it is unset (netCDF4/__init__.py).
     with contextlib.suppress(ImportError, ValueError, AttributeError):

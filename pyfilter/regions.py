@@ -36,7 +36,7 @@ class Region:
     box : tuple of slice or of (start, stop)
         For each axis where the part begins and ends, as a slice without a step has it; empty with a mask.
     mask : str
-        The path of an integer or boolean dataset in the same file: of the array's shape, or that of its last axes.
+        The path of an integer or boolean dataset in the same file: of the array's shape, or the shape of its last axes.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DtypeSpec:
-    """One element type: its name and code in the frame format, and the NumPy type without byte order."""
+    """An element type: its name and code in the frame format, and the NumPy type without byte order."""
 
     name: str
     code: int
@@ -25,7 +25,7 @@ class DtypeSpec:
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """One codec parameter: the byte that holds it and the values it can take, by the names that users write."""
+    """A codec parameter: the byte that holds it, and its possible values by the names that users write."""
 
     name: str
     byte: int
@@ -43,7 +43,7 @@ class ParameterSpec:
 
 @dataclass(frozen=True)
 class CodecSpec:
-    """One codec as the registry describes it."""
+    """A codec as the registry describes it."""
 
     name: str
     class_name: str

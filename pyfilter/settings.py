@@ -37,7 +37,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     Raises
     ------
     ValueError
-        If a value is none of those; nothing is changed then.
+        If a value is not allowed; nothing is changed then.
     DeviceError
         If ``backend="cuda"`` is asked where pyfilter's CUDA library or a device is missing; nothing is
         changed then.
@@ -83,7 +83,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Bring back what was set before."""
+        """Restore the previous settings."""
         self._restore(list(self._before))
 
     @property

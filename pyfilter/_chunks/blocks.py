@@ -33,7 +33,7 @@ _writers: dict[str, _Writer] = {}
 
 
 class Encoding(NamedTuple):
-    """What a worker needs to make frames: the stored cd_values, the element type, the chunk's shape, the padding."""
+    """A worker's settings to make frames: the stored cd_values, the element type, the chunk's shape, the padding."""
 
     words: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -68,8 +68,7 @@ def aligned(array: Any, chunk: tuple[int, ...], rechunk: bool) -> Any:
 
     Raises
     ------
-    InvalidArgument
-        If one does, and it is not to be rechunked.
+    InvalidArgument If a block does, and the array is not to be rechunked.
     """
     cut = [
         axis
@@ -154,7 +153,7 @@ def write(jobs: Sequence[Job], progress: Progress | None = None) -> None:
     jobs
         Arrays and their datasets, all of files that this process has open.
     progress
-        Called with the number of blocks written and that of all.
+        Called with the number of blocks written and the number of all blocks.
     """
     writer = _Writer(jobs, progress)
     kind = scheduler()
@@ -188,7 +187,7 @@ def _encode(number: int, block: Any, start: tuple[int, ...], how: Encoding) -> t
 
 
 def _by_threads(jobs: Sequence[Job], writer: _Writer) -> None:
-    """Have each thread write what it has compressed; a thread that waits to write computes nothing more."""
+    """Have each thread write the frames that it has made; a thread that waits to write computes nothing more."""
     import dask
 
     name = uuid.uuid4().hex

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 #: the datasets whose locations a process keeps, 20 bytes for each chunk
 _KEPT = 64
-#: what is fetched of an address at a time: chunks, and bytes of them
+#: limits of one request to an address: chunks, and bytes
 _FETCHED_CHUNKS = 32
 _FETCHED_BYTES = 32 << 20
 
 
 class Detached(NamedTuple):
-    """What reading needs of a dataset: how its chunks are decoded, its shape, and where they lie."""
+    """A dataset's properties that reading needs: how its chunks are decoded, its shape, and their locations."""
 
     how: ChunkCodec
     shape: tuple[int, ...]

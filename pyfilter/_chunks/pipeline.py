@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a dataset's creation property list says of its filters, and whether chunks may go past HDF5's own pipeline."""
+"""The filters in a dataset's creation property list, and whether chunks may bypass HDF5's own pipeline."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads for calls that other people's threads make at the same time, such as those of dask: each gets its share."""
+"""Threads for concurrent calls, such as those of dask's workers: each call gets its share."""
 
 from __future__ import annotations
 

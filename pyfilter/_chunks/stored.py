@@ -95,7 +95,7 @@ def offsets_are_reliable(dataset: h5py.Dataset) -> bool:
     All of them (``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord``, in every release up to 2.0 at least) name
     other chunks than those that are there where the index is an extensible array, and its unlimited dimension is not
     the first: the array has that one turned to the front, which these calls do not turn back. Such datasets have
-    ``libver="latest"`` (or 1.10) and one unlimited dimension. What moves values or bytes of a chunk is right.
+    ``libver="latest"`` (or 1.10) and one unlimited dimension. Calls that move values or bytes of a chunk are right.
     """
     limits: Sequence[int | None] = dataset.maxshape
     if None not in limits or hdf5.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
@@ -215,7 +215,7 @@ class StoredChunks:
         self._masks[at] = found.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
-        """Return what is stored of the chunk at ``origin``, which overlaps the region."""
+        """Return the stored chunk at ``origin``, which overlaps the region."""
         if not self._indexed:
             return place_of(self._dataset, origin)
         place = self._place(origin)
@@ -223,7 +223,7 @@ class StoredChunks:
         return Stored(None if offset < 0 else offset, int(self._sizes[place]), int(self._masks[place]))
 
     def of_box(self, box: Region) -> StoredBox:
-        """Return what is stored of the chunks that ``box``, a part of the region, overlaps."""
+        """Return the stored chunks that overlap ``box``, a part of the region."""
         first, grid = _grid(box, self._chunk)
         if self._indexed:
             part = tuple(

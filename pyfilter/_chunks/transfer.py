@@ -2,7 +2,7 @@
 """Chunks between arrays and files, compressed and decompressed by several threads.
 
 Only the calling thread calls HDF5, by its direct chunk calls; worker threads call the C library, which needs no GIL.
-What they write is byte for byte what the filter would have written. h5.py is what users call.
+They write the same bytes as the filter. h5.py has the functions for users.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def decode_chunk(
         If the frame is not one of this dataset's chunks.
     """
     data = np.frombuffer(stored, dtype=np.uint8)
-    if filter_mask & 1:  # HDF5 stored the chunk as it was
+    if filter_mask & 1:  # HDF5 stored the chunk unfiltered
         if data.nbytes != how.chunk_bytes:
             message = f"an unfiltered chunk has {data.nbytes} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
@@ -224,7 +224,7 @@ def write_chunks(
     progress
         Called with the number of values of each chunk written.
     slab_bytes
-        What is read at a time; twice as much is held. ``encoder`` makes a frame, told the chunk's origin too.
+        Number of bytes read at a time; twice as much is held. ``encoder`` makes a frame, told the chunk's origin too.
     """
     shape = dataset.shape
     if encoder is None and small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
@@ -343,7 +343,7 @@ def place_chunk(
     region: Region,
     out: NDArray[Any],
 ) -> None:
-    """Decode a chunk, and put what it has of ``region`` of a dataset of this shape to its place in ``out``.
+    """Decode a chunk, and copy its part of ``region`` of a dataset of this shape to ``out``.
 
     ``chunk`` is its first coordinate, its bytes (None where it was never written) and its filter mask.
     """

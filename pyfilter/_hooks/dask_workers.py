@@ -10,4 +10,4 @@ from __future__ import annotations
 
 
 def register_sizeof(_sizeof: object) -> None:
-    """Add nothing to dask's table of sizes; the import of this module was what was needed."""
+    """Add nothing to dask's table of sizes; importing this module is enough."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyPI's distribution ``pyfilter`` is another project's, and installs a package of the same name as ours.
 
-pip puts both into the same folder without a word. What happens then:
+pip puts both into the same folder without a word. The consequences:
 
 - theirs was installed last: its ``__init__.py`` has replaced ours. It imports ``pyfilter.pyfilter``, which is ours
   (pyfilter/pyfilter/) and raises an error that says so.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls functions after the import of modules: packages that bring their own libhdf5, and xarray's writers.
 
-A finder at the front of ``sys.meta_path`` looks at those names only. It finds the module by the other finders and
-lets the loader, which stays the object that they made, call us once it has run the module.
+A finder at the front of ``sys.meta_path`` looks at those names only. It finds the module by the other finders, and
+keeps the loader that they made. The loader calls us once it has run the module.
 """
 
 from __future__ import annotations

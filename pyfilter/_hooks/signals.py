@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What must not outlive the process when a signal ends it: temporary folders, child processes.
+"""Removes temporary folders and ends child processes when a signal ends this process.
 
 A signal's handler that raised an exception would raise it anywhere, also where h5py cannot have one (in the release of
 its lock). So the command's handler (cli/main.py) runs these actions and then lets the signal end the process.

@@ -71,7 +71,7 @@ def bytes_of(frame: NDArray[np.uint8]) -> bytes:
 
 
 def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
-    """As `encode`, for values some of which were decoded from the frame ``old``."""
+    """The same as `encode`, for values of which some were decoded from the frame ``old``."""
     size = ctypes.c_size_t(0)
     library.check(
         library.load().pyf_encode_updated(
@@ -140,7 +140,7 @@ def progressive_summary(frame: NDArray[np.uint8]) -> abi.ProgressiveSummary:
 
 
 def progressive_parts(frame: NDArray[np.uint8], level: int, count: int) -> NDArray[Any]:
-    """Return the segments of a frame, of which ``frame`` has at least the head, as `abi.PROGRESSIVE_PART`."""
+    """Return the segments of a frame as `abi.PROGRESSIVE_PART`; ``frame`` must hold at least the head."""
     parts = np.empty(count, abi.PROGRESSIVE_PART)
     library.check(
         library.load().pyf_progressive_parts(frame.ctypes.data, frame.nbytes, level, parts.ctypes.data, count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``pyfilter compress`` prints: a table for a file, a line for each of many, and a summary."""
+"""The output of ``pyfilter compress``: a table for one file, a line for each of many files, and a summary."""
 
 from __future__ import annotations
 

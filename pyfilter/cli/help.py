@@ -69,7 +69,7 @@ def command(name: str) -> Callable[[Callable[..., None]], Command]:
 
 
 def show_error(error: click.ClickException) -> None:
-    """Print an error of click on stderr: how the command is called, and what was wrong with this call."""
+    """Print an error of click on stderr: the command's usage, and the mistake in this call."""
     console = Console(stderr=True)
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is not None:

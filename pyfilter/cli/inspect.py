@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pyfilter inspect``: what is in a file."""
+"""``pyfilter inspect``: the datasets of a file, their codecs and sizes."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _chunks(dataset: h5py.Dataset) -> Iterator[Chunk]:
 
 
 def _chunk(dataset: h5py.Dataset, origin: tuple[int, ...], after: str = "") -> Chunk:
-    """Return what is known of a chunk; ``after`` names the filters that its frame went through."""
+    """Return the facts about a chunk; ``after`` names the filters that its frame went through."""
     mask, frame = dataset.id.read_direct_chunk(origin)
     values = int(np.prod(dataset.chunks, dtype=np.int64)) * dataset.dtype.itemsize
     codec, bound = "unfiltered" if mask else f"inside {after}", None

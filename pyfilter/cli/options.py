@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the subcommands share: options that make a codec, and how numbers are shown.
+"""Shared by the subcommands: options that make a codec, and the formatting of numbers.
 
 The options for bounds and codec parameters are made from registry.json, so a new codec has its own at once.
 """

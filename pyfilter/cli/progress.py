@@ -30,7 +30,7 @@ def bar(total: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show a bar for each stage; the function to call with a stage, what was done since, and its total."""
+    """Show a bar for each stage; yields a function of a stage, its progress since the last call, and its total."""
     terminal = Console(stderr=True)
     if not terminal.is_terminal:
         yield None

@@ -108,7 +108,7 @@ def command(
 
 
 def _variables(source: str, stack: ExitStack) -> list[tuple[str, Any]]:
-    """Return the names and values of what a bound is looked for: one that is named, or all that compress would take."""
+    """Return names and values of the variables to recommend for: the named one, or all that compress would take."""
     path = Path(source)
     if path.suffix == ".npy" or not path.is_file():
         name, values = files.dataset(source, stack)
@@ -187,7 +187,7 @@ def _as_dict(item: Recommendation) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: None for what it has no number for."""
+    """Return a value as JSON can hold it: None for NaN and infinities."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -2,7 +2,7 @@
 """Tables of the subcommands: one line a row, names whole, whatever the output's width.
 
 Into a pipe or file a row is as long as it needs to be. In a terminal that is too narrow, a column of long texts is
-shortened and then less important columns are left out, which a line below the table says.
+shortened first. Then less important columns are left out, and a line below the table names them.
 """
 
 from __future__ import annotations

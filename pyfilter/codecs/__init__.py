@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The codecs: one frozen dataclass each. What they take in common is in base.py."""
+"""The codecs: one frozen dataclass each. base.py has their common arguments."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ OBJECTIVES = ("ratio", "speed")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Auto(Codec):
-    """Chooses a codec for each chunk from a sample of it; the frame says what was chosen.
+    """Chooses a codec for each chunk from a sample of it; the frame's header names the choice.
 
     The same chunk gives the same bytes on every machine. Takes floating-point values and integers. Exactly one bound is
     given.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every codec class is: a frozen dataclass that h5py takes as ``compression=codec`` and as ``**codec``.
+"""The base of codec classes: a frozen dataclass that h5py takes as ``compression=codec`` and as ``**codec``.
 
 A codec's fields are its bounds and its parameters by their names in registry.json; validation and cd_values
 (docs/cd_values.md) are made from the registry here, so a codec's own file only declares its fields.
@@ -130,7 +130,7 @@ class Codec(FilterRefBase):
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """Extents of a block or tile along the last dimensions: those of chunks are best multiples of them."""
+        """Extents of a block or tile along the last dimensions. Extents of chunks are best multiples of them."""
         return {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[getattr(self, "block_dims", 1)]
 
     def with_absolute(self, absolute: float) -> Self:

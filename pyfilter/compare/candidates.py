@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compared: our codecs with their parameters, from the registry, and filters of others from hdf5plugin."""
+"""The filters that are compared: our codecs with their parameters, from the registry, and filters of hdf5plugin."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _LOSSLESS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """One filter with its settings.
+    """A filter with its settings.
 
     Attributes
     ----------
     name : str
-        What it is called in tables: its class and the parameters that are not the defaults.
+        Its name in tables: the class, and the parameters that are not the defaults.
     source : str
         "pyfilter" or "hdf5plugin".
     settings : dict

@@ -30,7 +30,7 @@ _DPI = 144
 
 @dataclass(frozen=True)
 class Story:
-    """What there is to draw.
+    """The data to draw.
 
     Attributes
     ----------

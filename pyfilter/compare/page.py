@@ -39,7 +39,7 @@ def render(
     title
         Its title.
     facts
-        What was compared and where, by name.
+        The sample, the settings and the machine, by name.
     headings
         Of the table's columns.
     rows

@@ -36,12 +36,12 @@ _QUICK_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a candidate made of a sample.
+    """The outcome of a candidate on a sample.
 
     Attributes
     ----------
     candidate : Candidate
-        What was tried.
+        The filter that was tried.
     problem : str
         Why there are no figures: refused, crashed, took too long; empty where there are.
     ratio : float
@@ -230,7 +230,7 @@ class Bench:
         process.wait()
         for channel in (process.stdin, process.stdout):
             if channel is not None:
-                with contextlib.suppress(OSError):  # what was not delivered
+                with contextlib.suppress(OSError):  # outcomes that were not delivered
                     channel.close()
 
 

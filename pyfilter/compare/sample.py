@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What of a dataset is compressed to compare codecs: all of it, or whole chunks spread evenly over it."""
+"""The part of a dataset on which codecs are compared: all of it, or whole chunks spread evenly over it."""
 
 from __future__ import annotations
 

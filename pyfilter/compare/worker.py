@@ -2,7 +2,7 @@
 """The process that tries filters on a sample: ``python -m pyfilter.compare.worker FOLDER``, jobs on its stdin.
 
 Filters of others may crash, hang, or end the process with status 0; run.py sees that and starts another one. A job
-and its answer are lines of JSON. What filters print themselves goes to stderr.
+and its answer are lines of JSON. Output that filters print goes to stderr.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ Segment = tuple[slice, slice, slice]
 def segments(start: int, stop: int, edge: int) -> list[Segment]:
     """Cut one axis of a box into a leading part of a chunk, whole chunks, and a trailing part of a chunk, if any.
 
-    A segment has the numbers of its chunks (0 is the first that the box overlaps), its part of each chunk, and its part
-    of the box.
+    A segment has the numbers of its chunks (0 is the first chunk that overlaps the box), its part of each chunk, and
+    its part of the box.
     """
     base = start // edge * edge
     found: list[Segment] = []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether positions that keep their order take fewer bytes coordinate by coordinate (`pyfilter.particles.write`).
 
-An array (N, 3) that is not sorted is stored as `Lorenzo` stores it, in chunks of (rows, 3): neighbours along the rows
-are other coordinates. In chunks of (rows, 1) each coordinate is by itself, which is smaller where it has an order of
-its own, such as a crystal's or a scanner's.
+An unsorted array (N, 3) is stored as by `Lorenzo`, in chunks of (rows, 3), where neighbours along a row are different
+coordinates. In chunks of (rows, 1) each coordinate is stored alone. That is smaller if a coordinate has an order of its
+own, as in a crystal or a scan.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def codec_apart(positions: Any, codec: Codec, rows: int, on_host: Callable[[Any]
     positions : ndarray or cupy.ndarray (N, 2) or (N, 3)
         Coordinates, float32 or float64.
     codec : Codec
-        What they would be stored with, such as ``Particles(absolute=0.01)``. Where its bound is not an absolute one,
+        The codec for the particles, such as ``Particles(absolute=0.01)``. Where its bound is not an absolute one,
         coordinates stay together: by itself each would have another range.
     rows : int
         Particles in a chunk, at least 1.

@@ -49,9 +49,9 @@ def write(
         Coordinates, float32 or float64. A mapping such as ``{"x": x, "y": y, "z": z}`` makes a group with a dataset of
         shape (N,) for each axis, as openPMD has it; sorted ones take more space than one array.
     codec : Codec
-        Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together. Where
-        `Particles` has to keep the order and a sample takes fewer bytes coordinate by coordinate, the dataset gets
-        another of our codecs with the same bound, and chunks of one coordinate each (coordinates.py).
+        Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together. If
+        `Particles` must keep the order and a sample takes fewer bytes coordinate by coordinate, the dataset gets
+        another of our codecs. It has the same bound, and chunks of one coordinate each (coordinates.py).
     reorder : bool or {"tile", "chunk"}, optional
         Whether particles may be sorted. True is "chunk": through each chunk. "tile" sorts in tiles of 4096 only, which
         moves particles less and gains less. Needs a `Particles` codec. A chunk is sorted only where all its fields

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One chunk of a progressive dataset: the segments in memory, those that a tolerance needs, and its values."""
+"""A chunk of a progressive dataset: its segments in memory, the segments that a tolerance needs, and its values."""
 
 from __future__ import annotations
 

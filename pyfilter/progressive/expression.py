@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Formulas of several datasets, and proven bounds of their errors by interval arithmetic.
 
-A formula's value at a point where each variable is known to an error lies in an interval that is computed operation by
-operation, each end moved outwards by as much as its rounding may have taken. What the formula gives for the exact data,
-in real numbers, is in it.
+At a point each variable is known to an error, so a formula's value lies in an interval. It is computed operation by
+operation, and each end is moved outwards by the largest rounding error. The interval contains the formula's exact value
+for the exact data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 def _out(low: Floats, high: Floats) -> Interval:
-    """One step outwards: more than half a unit in the last place, the rounding error of an operation."""
+    """A step outwards: more than half a unit in the last place, the rounding error of an operation."""
     return Interval(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
@@ -166,8 +166,7 @@ class Expression:
         Parameters
         ----------
         values, errors
-            Of each name: what is known of it, and how far from that the truth may be at most. 0 where a value is not
-            finite: it is exact.
+            For each name: the known value, and its largest possible error. 0 where a value is not finite: it is exact.
         exact
             Where values are missing, so that nothing is asked of the formula.
 

@@ -20,8 +20,8 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     ----------
     dataset : h5py.Dataset, path or URL
         A dataset of a local file that is open; or a file: a path, or an address that fsspec knows (``https://``,
-        ``s3://``, ``memory://``, ...). Of files that are not here, only what is needed is fetched. Where chunks lie is
-        asked here: open the dataset again after it was written to.
+        ``s3://``, ``memory://``, ...). From remote files only the needed bytes are fetched. Where chunks lie is asked
+        here: open the dataset again after it was written to.
     name : str, optional
         The dataset's name, where ``dataset`` is a file.
     **options

@@ -110,7 +110,7 @@ class Reader:
         ----------
         tolerance : float, optional
             The largest error that will do, in the unit of the data. Without one, or where it is below what is stored,
-            all that is stored; `max_error` says what was reached.
+            all that is stored; `max_error` is the error that was reached.
         selection : index, optional
             Integers, slices without steps, and an ellipsis, as for a dataset; only the chunks that it touches are read.
         level : int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which bound? The loosest one that keeps a stated quality, found on a sample and verified on all of the data.
+"""Recommends a bound: the loosest that keeps a stated quality, found on a sample and verified on all of the data.
 
 metrics.py and windows.py measure quality, real_information.py what bits tell, pieces.py compresses and decodes,
 search.py looks for the bound, pictures.py draws what came of it.

@@ -25,7 +25,7 @@ _LINE = 4096  # values that a spectrum of a line is made of
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of a variable before anything is compared.
+    """The facts about a variable before any comparison.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Metric(ABC):
     wanted
         The value to reach.
     setting
-        What is known of the variable.
+        The facts about the variable.
     """
 
     name: ClassVar[str] = ""
@@ -128,7 +128,7 @@ class Correlation(Metric):
 
 
 class Gradient(Metric):
-    """Relative error of differences of neighbours: root mean square of their errors by that of the differences."""
+    """Relative error of differences of neighbours: root mean square of their errors by the differences' own."""
 
     name = "gradient"
     rising = False

@@ -41,7 +41,7 @@ _TYPE_ONLY = HierarchicalDelta(absolute=1.0)  # a request for the range says the
 
 @dataclass(frozen=True)
 class Variable:
-    """Values with what is known of them.
+    """Values, and the facts about them.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Variable:
         return np.ascontiguousarray(self.source[region], dtype=self.dtype)
 
     def plain(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values with NaN for those that stand for "missing"; the same array where there are none."""
+        """Return values with NaN in place of missing ones; the same array where there are none."""
         found = values
         for special in self.specials:
             hits = values == special
@@ -116,7 +116,7 @@ class Variable:
 
 
 def variable_of(source: Any, name: str, fill_value: object = None) -> Variable:
-    """Return a dataset or array with what is known of it.
+    """Return a dataset or array, and the facts about it.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def require_declared(variable: Variable, blocks: Sequence[NDArray[Any]], limits:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a codec made of values: bytes, the largest error, and the sums of each measure."""
+    """The outcome of a codec on values: bytes, the largest error, and the sums of each measure."""
 
     stored_bytes: int
     max_error: float

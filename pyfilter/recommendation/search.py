@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Looks for the loosest bound that keeps what is wanted: on a sample first, then on all values."""
+"""Looks for the loosest bound that keeps the wanted quality: on a sample first, then on all values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MODES = ("absolute", "pointwise_relative")
 
 @dataclass(frozen=True)
 class Step:
-    """A bound and what it does on the sample.
+    """A bound, and its effect on the sample.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Recommendation:
 
     @property
     def table(self) -> dict[str, Any]:
-        """What a file of bounds has for the variable."""
+        """The variable's entry in a file of bounds."""
         if self.codec.is_lossless:
             return {"codec": "lossless"}
         mode, bound = self.codec.bound
@@ -166,7 +166,7 @@ def recommend(
     Returns
     -------
     Recommendation
-        The codec with its bound, and what was measured on all values.
+        The codec with its bound, and the measures on all values.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _setting(
 
 
 class _Search:
-    """What is looked for, where, and what was found so far."""
+    """The wanted quality, the variable, and the bounds tried so far."""
 
     def __init__(
         self,
@@ -313,7 +313,7 @@ class _Search:
     def verified(
         self, cls: type[Codec], bound: float | None, progress: Callable[[int], None] | None
     ) -> tuple[Codec, Measured, int]:
-        """Return the codec that holds for all values, what was measured, and how often all were compressed."""
+        """Return the codec that holds for all values, the measures, and how often all values were compressed."""
         tries = 0
         while bound is not None and tries < _MOST_TRIES and bound >= _TIGHTEST * self.scale:
             tries += 1

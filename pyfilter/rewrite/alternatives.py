@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a variable may be stored with, each on a sample of it: our codecs, HDF5's own filters, or as it is stored.
+"""The alternatives for storing a variable, tried on a sample: our codecs, HDF5's own filters, or unchanged.
 
 plan.py asks for the smallest before the copy is made. copy.py asks again when a variable is written: a sample may
 mislead, the size of the whole does not.
@@ -39,7 +39,7 @@ PIECE_BYTES = 4 << 20
 _MOST_PIECES = 32
 #: the denser and slower codec has to save this share of the other's bytes
 WORTH = 0.02
-#: what is kept bit for bit is readable without our filter where that costs no more than this share
+#: HDF5's own filters are preferred for bit-exact data if they cost at most this share more bytes
 _READABLE = 0.05
 #: where shuffle + deflate came this close on the sample, its size is measured on the whole variable
 _CLOSE = 1.25
@@ -73,7 +73,7 @@ class ShuffleDeflate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a sample showed.
+    """The result on a sample.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def candidates(codec: Codec, dtype: np.dtype[Any], number: bool, *, fast: bool) 
     Parameters
     ----------
     codec
-        What was asked for: its bound holds for all, and none is lossy where it is lossless.
+        The requested codec: its bound holds for all candidates, and none is lossy if it is lossless.
     dtype
         The element type.
     number
@@ -139,7 +139,7 @@ def choose(
     dataset
         Of a type of fixed size without references.
     codec
-        What was asked for, its bound absolute, pointwise relative or none.
+        The requested codec, with an absolute bound, a pointwise relative one, or none.
     chunk
         The chunk shape of the copy.
     fill
@@ -176,12 +176,12 @@ def choose(
 
 
 def better(choice: Choice, stored_bytes: int, dataset: h5py.Dataset, chunk: tuple[int, ...]) -> Choice | None:
-    """Return what is smaller than the bytes that a written dataset has; None where nothing is.
+    """Return a choice smaller than the written dataset; None where nothing is.
 
     Parameters
     ----------
     choice
-        What was found on the sample.
+        The choice made on the sample.
     stored_bytes
         What the copy of the dataset has.
     dataset

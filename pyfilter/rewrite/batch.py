@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many files compressed into one folder, one after the other, and taken up again where a run was ended.
 
-Each result appears whole (job.py). A journal in the folder has a line for each that is done: a later run with
-``resume`` skips an input that is what it was, with the same rules, and a result of the size that it had.
+Each result appears whole (job.py). A journal in the folder has a line for each finished file. A later run with
+``resume`` skips an input if it is unchanged, the rules are the same, and the result still has its size.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def compress_files(
     sources, folder
         From where to where.
     rules, progress, history, attributes, max_memory
-        As for `compress_file`. A file in which a named variable is missing is a problem of that file.
+        As for `compress_file`. If a file lacks a named variable, only that file fails.
     resume : bool
         Skip what an earlier run has done.
     """
@@ -157,7 +157,7 @@ def _read(journal: Path) -> dict[str, str]:
 
 def _append(journal: Path, name: str, state: str) -> None:
     with journal.open("a", encoding="utf-8") as file:
-        # the line before may be that of a run that was killed
+        # the previous line may be of a run that was killed
         file.write("\n" + json.dumps({"target": name, "state": state}) + "\n")
         file.flush()
         os.fsync(file.fileno())

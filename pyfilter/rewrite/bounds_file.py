@@ -48,7 +48,7 @@ _TABLES = ("variables", "standard_names", "ranges", "regions")
 
 @dataclass(frozen=True)
 class BoundsFile:
-    """What a file of bounds says.
+    """The contents of a file of bounds.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def load(path: Path) -> BoundsFile:
     Raises
     ------
     InvalidArgument
-        If it is neither, or holds what is no bound.
+        If it is neither, or an entry is no bound.
     OSError
         If it cannot be read.
     """

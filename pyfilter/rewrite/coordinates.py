@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds the coordinates of a file: what must stay bit for bit, and what shows it.
 
-They are HDF5's dimension scales (netCDF's coordinate variables), what attributes of CF and UGRID name, and what the
-own attributes of a dataset make one: units of latitude, longitude or time, `standard_name`, `axis`, `positive`.
-Files without such attributes are common, so a few plain names (lat, nav_lon, ...) count, too.
+Coordinates are HDF5's dimension scales (netCDF's coordinate variables), and datasets that attributes of CF and UGRID
+name. A dataset's own attributes can also make it a coordinate: units of latitude, longitude or time, `standard_name`,
+`axis`, `positive`. Files without such attributes are common, so a few plain names (lat, nav_lon, ...) count, too.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _ALL_FILTERS = 0  # H5Z_FILTER_ALL
 
 @dataclass(frozen=True)
 class Compression:
-    """What a dataset gets in the copy.
+    """The storage of a dataset in the copy.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Compression:
     chunk : tuple of int
         The chunk shape.
     fill : scalar or None
-        The fill value for HDF5; None: as it was.
+        The fill value for HDF5; None: unchanged.
     choice : Choice or None
         What a sample showed, where something else may take the codec's place.
     guarantee : Guarantee or None
@@ -62,7 +62,7 @@ class Compression:
 
 
 class FileCopy:
-    """One copy of a file.
+    """A copy of a file.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class FileCopy:
         self.compressions = compressions
         self.progress = progress
         self.objects = ObjectMap(target)
-        #: by path, what took the place of a compression that made a dataset larger; None: it is as it was stored
+        #: by path, what took the place of a compression that made a dataset larger; None: stored unchanged
         self.replaced: dict[str, Compression | None] = {}
         # objects whose attributes are still to be copied, and whether they keep their order of creation
         self._pending: list[tuple[Any, Any, bool]] = []
@@ -112,7 +112,7 @@ class FileCopy:
                 h5o.set_comment(copy, comment)
 
     def _copy_group(self, source: Any, target: Any, path: bytes) -> None:
-        """Copy the links of a group in their order, and what they lead to."""
+        """Copy the links of a group in their order, and their targets."""
         properties = source.get_create_plist()
         self._pending.append((source, target, bool(properties.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)))
         for name, kind, charset in checking.links(source):
@@ -178,7 +178,7 @@ class FileCopy:
         return copy
 
     def _better(self, source: h5py.Dataset, target: h5py.Dataset, compression: Compression) -> Choice | None:
-        """Return what is smaller than a dataset as it was written; None where nothing is, or nothing else may be."""
+        """Return a smaller alternative to a dataset as written; None where nothing is, or nothing else may be."""
         if compression.choice is None:
             return None
         size = int(target.id.get_storage_size())
@@ -258,7 +258,7 @@ def _keep_orders(group: Any, properties: Any) -> None:
 
 
 def compressed_properties(original: Any, compression: Compression) -> Any:
-    """Return the creation properties of a dataset with its new filters in the place of those that it has.
+    """Return the creation properties of a dataset with its filters replaced by the new ones.
 
     Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind the filters.
     """

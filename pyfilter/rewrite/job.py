@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 MAX_MEMORY = 512 << 20
 LEAST_MEMORY = 128 << 20
 _BASE_MEMORY = 96 << 20  # Python with NumPy and h5py
-# how many arrays of a slab's size there are at most: while it is compressed (two slabs, frames, what a codec works
-# with), and while it is compared (float64 of float32)
+# the most arrays of a slab's size: while it is compressed (two slabs, frames, a codec's memory), and while it is
+# compared (float64 of float32)
 _WRITE_PARTS, _CHECK_PARTS = 6, 32
 _YOUNG_SECONDS = 60  # a folder as young as this may be one that is not locked yet
 
@@ -55,13 +55,13 @@ class Row:
         Absolute bound in the unit of the data (a fraction of each value with a pointwise relative one); 0.0 is
         bit-exact.
     bytes_in, bytes_out : int
-        Size of its values, and of what is stored for them.
+        Size of its values, and of their stored bytes.
     max_error : float or None
         The largest error found.
     ok : bool
         Whether every value keeps the bound.
     note : str
-        Why it is not what was asked for.
+        Why the request was not followed.
     coordinate : str
         What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
     rounded : str
@@ -83,13 +83,13 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Size of the values by the size of what is stored."""
+        """Size of the values by the size of the stored bytes."""
         return self.bytes_in / self.bytes_out if self.bytes_out else math.inf
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a file: a row for each dataset, and the sizes of both files.
+    """The outcome for a file: a row for each dataset, and the sizes of both files.
 
     ``unchanged`` says that the result is the input, byte for byte, because anything else was larger.
     """
@@ -139,7 +139,7 @@ def compress_file(
     source : Path
         An HDF5 or netCDF file; netCDF-3 becomes netCDF-4.
     target : Path
-        The result. It appears, replacing what was there, when it is whole and every value has been found to keep
+        The result. It appears, replacing an existing file, once it is complete and every value has been checked against
         its bound; until then a hidden folder beside it has it. A run that is killed leaves that folder to the next one.
     rules : Rules
         What to compress.
@@ -205,7 +205,7 @@ def compress_file(
 
 @contextlib.contextmanager
 def _scratch(folder: Path, name: str) -> Iterator[Path]:
-    """Make a folder for what is not whole yet, beside the result, so that it can be renamed into its place.
+    """Make a folder for unfinished output beside the result, so that it can be renamed into place.
 
     Where a run was killed its folder stays. It is locked while in use, so a later run for that result can tell.
     """
@@ -283,7 +283,7 @@ def _was_chosen(decision: Decision) -> bool:
 
 
 def _replaced(decision: Decision, compression: Compression | None) -> Decision:
-    """Return a decision with what took its place when the dataset was written and turned out larger."""
+    """Return the decision that replaced the first one because the written dataset turned out larger."""
     if compression is None:
         return replace(decision, compression=None, note=SMALLEST)
     note = decision.note

@@ -83,7 +83,7 @@ def _copy_attribute(library: Any, source: tuple[int, int], name: str, target: tu
 
 @contextlib.contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """Say of netCDF's errors what they are about."""
+    """Add the file, variable or attribute to the text of netCDF's errors."""
     try:
         yield
     except NetcdfError as error:

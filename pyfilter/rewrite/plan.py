@@ -58,7 +58,7 @@ class Decision:
     specials : tuple
         Values that must come back bit for bit.
     note : str
-        Why it is not what was asked for; empty where it is.
+        Why the request was not followed; empty where it is.
     coordinate : str
         What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
     rounded : str
@@ -119,7 +119,7 @@ def _guarded(
     regions: Sequence[Region] | None,
     rules: Rules,
 ) -> Decision:
-    """Return a decision with what has to hold besides the bound."""
+    """Return a decision with the guarantees that hold besides the bound."""
     asked = decision.compression
     if asked is None or asked.codec.is_lossless:
         return decision
@@ -159,7 +159,7 @@ def _for_integers(dataset: h5py.Dataset, codec: Codec, rules: Rules) -> Codec:
 
 
 def _smallest(decision: Decision, dataset: h5py.Dataset, fast: bool) -> Decision:
-    """Return a decision with what needs the fewest bytes on a sample."""
+    """Return a decision with the alternative that needs the fewest bytes on a sample."""
     if decision.note == SMALL or not _has_choice(dataset):
         small = decision.compression is None and not is_large(dataset, "fiu") and is_number(dataset.id.get_type())
         return replace(decision, note=SMALL) if small else decision
@@ -246,7 +246,7 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
 
 @dataclass
 class _Survey:
-    """One pass over a dataset: its range without special values, and how often each of these occurs."""
+    """A pass over a dataset: its range without special values, and how often each special value occurs."""
 
     limits: tuple[float, float] | None
     counts: dict[int, int]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Says in a file what was done to it and what was verified.
+"""Records in a file how it was compressed, and what was verified.
 
 CF has the global attribute ``history`` (section 2.6.2): it gets a line. CF's attributes of lossy compression (section
-8.4, "Lossy Compression via Quantization") are for four algorithms that round mantissas (bitround, bitgroom, digitround,
-granular_bitround) and count bits or digits. Ours is none of them and keeps an absolute or relative error, so these
-attributes are not written; those that a file has are kept. Variables get attributes of our own beside them (`PREFIX`).
+8.4, "Lossy Compression via Quantization") describe four algorithms that round mantissas: bitround, bitgroom,
+digitround, granular_bitround. They count bits or digits. Ours is none of them and keeps an absolute or relative error,
+so these attributes are not written; a file's existing attributes are kept. Variables get attributes of our own beside
+them (`PREFIX`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MODES = ("absolute", "pointwise_relative")
 
 @dataclass(frozen=True)
 class Claim:
-    """What attributes say: the bound's type and value, and the largest error that was found (None: not said)."""
+    """The contents of the attributes: the bound's type and value, and the largest error found (None: not stated)."""
 
     mode: str
     bound: float
@@ -81,7 +82,7 @@ def add(file: h5py.File, line: str) -> None:
 
 
 def describe_file(path: Path, what: Mapping[str, tuple[Compression, Verification]]) -> None:
-    """Write what was done to each variable of a netCDF file, and what was verified; values are not touched.
+    """Record the codec, bound and verified error of each variable of a netCDF file; values are not touched.
 
     Of other files only what holds besides the bound is written, as `pyfilter.write` and `verify` need it.
 
@@ -104,14 +105,14 @@ def describe_file(path: Path, what: Mapping[str, tuple[Compression, Verification
 
 
 def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
-    """Write what was done to a variable, and what was verified, as attributes of it.
+    """Record a variable's codec, bound and verified error in its attributes.
 
     Parameters
     ----------
     dataset : h5py.Dataset
         The variable, open for writing.
     codec : Codec
-        What it was compressed with, its bound absolute or of each value.
+        The variable's codec, with an absolute or pointwise relative bound.
     found : Verification
         The comparison of all its values.
     """

@@ -2,9 +2,10 @@
 """Tables of bounds in the format of the compression-recommendations project: YAML or JSON, for ``--config``.
 
 A table is a list of recommendations. Each has filters, all of which must match a variable, and requirements, all of
-which must hold. What a bound and a guarantee of ours hold is taken over. What they do not hold (isovalues, two bounds
-of different types) makes the variable bit for bit, which holds anything. Filters on levels and tags say what no
-variable of a file states: they are left out, so the strictest of all recommendations for a name counts.
+which must hold. Requirements that a bound or a guarantee of ours can keep are taken over. A variable with any other
+requirement (isovalues, two bounds of different types) is kept bit for bit, which keeps them all. Filters on levels and
+tags say what no variable of a file states: they are left out, so the strictest of all recommendations for a name
+counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _CONDITIONS = ("level-kind", "level-value", "tag")
 
 @dataclass
 class Wanted:
-    """What is asked for a variable: bounds by their type, limits, and whether only equal bits hold it."""
+    """The requirements of a variable: bounds by their type, limits, and whether only equal bits meet them."""
 
     bounds: dict[str, float] = field(default_factory=dict)
     low: float = -math.inf
@@ -68,7 +69,7 @@ def load(path: Path) -> tuple[dict[str, Wanted], dict[str, Wanted]]:
     Returns
     -------
     names, standard_names : dict
-        What is asked for, by variable name and by ``standard_name``.
+        The requirements, by variable name and by ``standard_name``.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def _names(item: Mapping[str, Any], where: str) -> set[tuple[str, str]] | None:
     if kind in _CONDITIONS:
         return None
     if kind == "not":
-        return set()  # what it lets through cannot be listed
+        return set()  # the values that it lets through cannot be listed
     if kind not in ("any", "all"):
         known = ", ".join((*_NAMES, *_CONDITIONS, "any", "all", "not"))
         message = f"{where}: filters are {known}; got {kind!r}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the user asks for, and which dataset each name, pattern or standard name means."""
+"""The user's request, and the datasets that each name, pattern or standard name means."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Rules:
-    """What the user asks for.
+    """The user's request.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class Rules:
     keep_sign : bool
         Whether zeros stay zeros and signs stay, with absolute bounds.
     choose : bool
-        Whether each dataset gets what is smallest at its bound (alternatives.py), and none becomes larger than it is;
-        else the codecs that are named here.
+        Whether each dataset gets the smallest alternative at its bound (alternatives.py), and none becomes larger; else
+        the codecs that are named here.
     fast : bool
         With ``choose``: without the codec that is slow to write.
     """

@@ -100,7 +100,7 @@ def _make(name: str | None, mode: str, bound: float, parameters: Mapping[str, An
 
 
 def _known(cls: type[Codec], parameters: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the parameters that were given, all of which the codec has to have."""
+    """Return the given parameters; the codec must have all of them."""
     given = {key: value for key, value in parameters.items() if value is not None}
     unknown = [key for key in given if key not in fields_of(cls)]
     if unknown:
@@ -111,7 +111,7 @@ def _known(cls: type[Codec], parameters: Mapping[str, Any], where: str) -> dict[
 
 
 def _own(cls: type[Codec], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the parameters that a codec has."""
+    """Return the parameters that a codec has."""
     return {key: value for key, value in parameters.items() if key in fields_of(cls) and value is not None}
 
 

@@ -34,7 +34,7 @@ _SLAB_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Comparison:
         return good
 
     def result(self) -> Verification:
-        """Return what was found so far."""
+        """Return the result so far."""
         return Verification(
             ok=self._violations == 0,
             bound=self.bound,
@@ -221,10 +221,10 @@ class Comparison:
 def verify(
     original: ArrayLike, stored: ArrayLike, codec: Codec | float | None = None, *, fill_value: object = None
 ) -> Verification:
-    """Compare values with what came back, and say whether the bound is kept.
+    """Compare values with the decoded ones, and tell whether the bound is kept.
 
-    The comparison of every value with the bound is exact. What is read from a dataset before its file was closed
-    and opened again may come from HDF5's chunk cache, and then shows no error at all.
+    The comparison of every value with the bound is exact. Close and reopen the file first: values read from an open
+    dataset may come from HDF5's chunk cache, and then show no error.
 
     Parameters
     ----------
@@ -233,9 +233,9 @@ def verify(
     stored : array_like or dataset
         The values after; of the same shape and element type.
     codec : Codec or float, optional
-        The bound: a codec, or an absolute bound in the unit of the data (0 asks for equal bits). By default that of
-        ``stored`` where it is a dataset with our filter. A relative bound (or psnr) is taken of the
-        original's whole range.
+        The bound: a codec, or an absolute bound in the unit of the data (0 asks for equal bits). By default the bound
+        of ``stored`` if it is a dataset with our filter. A relative bound (or psnr) is taken of the original's whole
+        range.
     fill_value : scalar, optional
         Must come back bit for bit, and is left out of the range. By default that of ``stored`` where it is a
         dataset with our filter that has one.

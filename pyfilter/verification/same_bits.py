@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares datasets of any type bit for bit: numbers without a codec, text, enumerations, compounds, references.
 
-Numbers and opaque values are compared by their bytes, so that NaN and the sign of zero count. Text and ragged rows
-are compared by what they hold, references by the path (and the region) that they lead to. Padding between the
-members of a compound, and bytes that a text of fixed length has after its end, are no part of a value.
+Numbers and opaque values are compared by their bytes, so that NaN and the sign of zero count. Text and ragged rows are
+compared by their contents, references by the path (and the region) of their target. Padding between the members of a
+compound, and bytes that a text of fixed length has after its end, are no part of a value.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _meaning(reference: Any, file: Any) -> tuple[object, ...]:
         if not isinstance(reference, h5r.RegionReference):
             return (path,)
         space = h5r.get_region(reference, file)
-    except (ValueError, RuntimeError, OSError):  # what it led to was deleted
+    except (ValueError, RuntimeError, OSError):  # its target was deleted
         return ("nothing that is there",)
     kind = space.get_select_type()
     places: Any = ()

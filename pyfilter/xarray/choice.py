@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which codec each variable gets: whether it takes what will be stored, and what its bound is for the whole of it."""
+"""Chooses each variable's codec: checks that it takes the stored type, resolves its bound for the whole variable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Encodings = Mapping[str, Mapping[str, Any]]
 
-#: what xarray stores as other numbers than those in memory: times, differences of times, booleans, objects
+#: types that xarray stores as other numbers than in memory: times, differences of times, booleans, objects
 _ENCODED_KINDS = frozenset("mMbO")
 
 #: parts of an encoding that ask for another filter than ours
@@ -36,7 +36,7 @@ def chosen(
     Parameters
     ----------
     dataset : xarray.Dataset
-        What is to be saved.
+        The dataset to save.
     codec : Codec, optional
         For every data variable whose stored type it takes.
     codecs : mapping
@@ -67,7 +67,7 @@ def chosen(
 
 
 def require_codec(codec: object) -> None:
-    """Refuse what is no codec."""
+    """Refuse objects that are no codec."""
     if not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
@@ -161,7 +161,7 @@ def _resolve(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -
     fraction = codec.range_fraction
     stored = stored_dtype(name, variable, given)
     if fraction is None or variable.size == 0 or (stored.kind in "iu" and stored != variable.dtype):
-        return codec  # of packed integers the range is that of what is stored, chunk by chunk
+        return codec  # the range of packed integers is the stored integers' own, chunk by chunk
     missing = fill_value(name, codec, variable, given)
     if variable.chunks is None:
         data: NDArray[Any] = np.asarray(variable.values)

@@ -2,8 +2,8 @@
 """The engine "pyfilter" of xarray: netCDF-4 files opened lazily, compressed chunks decoded by several threads.
 
 Names, coordinates, attributes and encodings are those of engine netcdf4, whose store reads them (of h5netcdf for
-addresses and file objects). Where no engine is named, xarray imports those of all installed packages to choose one:
-so a process knows the filter, also for engines netcdf4 and h5netcdf.
+addresses and file objects). If no engine is named, xarray imports the engines of all installed packages to choose one.
+So a process knows the filter, for engines netcdf4 and h5netcdf too.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class PyfilterBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc]
         Parameters
         ----------
         filename_or_obj : path, address or file object
-            A path of any file that netCDF-C reads; an address that fsspec knows (``https://``, ``s3://``, ...), of
-            which bytes are fetched as they are needed; a file object or bytes, read by HDF5.
+            A path of any file that netCDF-C reads; an address that fsspec knows (``https://``, ``s3://``, ...), from
+            which bytes are fetched when needed; a file object or bytes, read by HDF5.
         mask_and_scale, decode_times, concat_characters, decode_coords, drop_variables, use_cftime, decode_timedelta
             As in ``xarray.open_dataset``.
         group : str, optional
             The group to open, the root group by default.
         tolerance : float, or mapping of name to float, optional
-            The largest error that will do in variables compressed by `pyfilter.Progressive`, in the unit of the
-            stored numbers (before ``scale_factor``): fewer bytes are read. Other variables are read as they are.
+            The largest accepted error of variables compressed by `pyfilter.Progressive`, in the unit of the stored
+            numbers (before ``scale_factor``). Fewer bytes are read then. Other variables are read as they are.
         device : {"cpu", "cuda", "cuda:0", ...}, optional
             "cuda": variables that pyfilter compressed are decoded there, and are CuPy arrays. Variables named like
             their dimension, and times, are NumPy arrays.

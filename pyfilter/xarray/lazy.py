@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class How(NamedTuple):
-    """How a variable is read: to what error (None: all that is stored), and to which device (None: host memory)."""
+    """How a variable is read: the tolerated error (None: all stored bytes), and the device (None: host memory)."""
 
     tolerance: float | None
     device: str | None
 
 
 class FilePlace(NamedTuple):
-    """A dataset of a local file: its path, the file's version, and names of the dataset, the first of which counts."""
+    """A dataset of a local file: path, the file's version, and names of the dataset; the first existing name counts."""
 
     path: str
     version: tuple[int, ...]

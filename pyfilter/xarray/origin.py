@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which codec a variable had in the file that it was read from, and warnings where saving does not keep it.
+"""Finds the codec that a variable had in its file, and warns if saving does not keep it.
 
 xarray keeps the path of that file, the shape and the chunks, but neither the filter (engine netcdf4) nor more than
 "unknown" of it (engine h5netcdf), nor the group.
@@ -57,7 +57,7 @@ def stored_codecs(dataset: Any, skip: Container[str] = (), *, group: str | None 
     Parameters
     ----------
     dataset : xarray.Dataset
-        What was read, and perhaps cut since.
+        A dataset that was read, and perhaps cut since.
     skip : container of str
         Variables to leave out.
     group : str, optional

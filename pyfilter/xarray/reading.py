@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What the user asks for: an error (None: all that is stored) for all variables or by name, and a device."""
+    """The user's request: a tolerated error (None: all stored bytes) for all variables or by name, and a device."""
 
     tolerance: float | Mapping[str, float] | None
     device: str | None

@@ -41,7 +41,7 @@ def encoding(
     Parameters
     ----------
     dataset : xarray.Dataset
-        What is to be saved.
+        The dataset to save.
     codec : Codec, optional
         For every data variable whose stored type it takes; coordinates are left as they are.
     engine : str
@@ -101,11 +101,11 @@ def to_netcdf(
     A variable that was read from a file in which pyfilter compressed it keeps its compression, unless ``codecs``
     says otherwise.
 
-    A relative bound (or psnr) is taken of the range of the whole variable, before anything is written: the file gets
-    the absolute bound that it means. Chunks that are written in parts, by blocks of a dask array that end inside of
+    A relative bound (or psnr) is resolved with the range of the whole variable, before anything is written: the file
+    gets the resulting absolute bound. Chunks that are written in parts, by blocks of a dask array that end inside of
     them, keep it as all others do. For this range a dask array is computed once more than for writing, also with
-    ``compute=False``, and then at once. Of two things the file gets the relative bound itself, which then holds for
-    each chunk's own range: integers that are packed (``scale_factor``), and variables without a range.
+    ``compute=False``, and then at once. Two kinds of variables keep the relative bound itself, which then holds for
+    each chunk's own range: packed integers (``scale_factor``), and variables without a range.
 
     Only the bound holds: valid ranges, signs and regions need `pyfilter.netcdf.compress_file` afterwards.
 
@@ -130,8 +130,8 @@ def to_netcdf(
         Whether to put a line that names the codecs into the global attribute ``history`` of the file, as CF wants it
         (rewrite/provenance.py); ``dataset`` itself stays as it is.
     progress : bool or callable
-        For compressed variables of dask arrays, True shows a bar; or what is called with the number of blocks written
-        and that of all.
+        For compressed variables of dask arrays, True shows a bar; or a function that is called with the number of
+        blocks written and the number of all blocks.
     **kwargs
         As in xarray's own ``to_netcdf``: ``mode``, ``format`` ("NETCDF4" or "NETCDF4_CLASSIC"), ``group``,
         ``unlimited_dims``, ``compute`` and others.
@@ -283,7 +283,7 @@ def _plan(
     found.update(origin.stored_codecs(dataset, skip={*found, *with_other_compression}, group=group))
     for name, variable in dataset.variables.items():
         if variable.encoding.get("compression") == origin.UNKNOWN and name not in with_other_compression:
-            found.setdefault(str(name), None)  # xarray would refuse to write what it has read
+            found.setdefault(str(name), None)  # xarray would refuse to write attributes that it has read
     for name, item in found.items():
         ours = extra.get(name, {})
         if item is None:

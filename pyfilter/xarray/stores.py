@@ -143,7 +143,7 @@ def readable(store: Any, variable: Any, name: str, stored: Any, kind: Callable[[
     """Return a variable to read, with an array that ``kind`` makes where pyfilter compressed it."""
     try:
         ours = checking.codec_of(stored) is not None
-    except PyfilterError:  # the settings of a later release: reading says what is needed
+    except PyfilterError:  # the settings of a later release: the error of reading names it
         ours = True
     if not ours:
         return variable

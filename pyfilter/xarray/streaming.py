@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Later(NamedTuple):
-    """A variable without its values: group and name, and the dask array of what is to be stored."""
+    """A variable without its values: group and name, and the dask array to store."""
 
     group: str
     name: str
@@ -35,7 +35,7 @@ _later: ContextVar[list[Later] | None] = ContextVar("later", default=None)
 
 
 class _Nowhere:
-    """What xarray writes to in place of a variable."""
+    """The target to which xarray writes in place of a variable."""
 
     def __setitem__(self, key: object, values: object) -> None:
         pass

@@ -44,9 +44,9 @@ def create_array(
 ) -> zarr.Array:
     """Create a compressed Zarr array of values.
 
-    A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The array
-    then has the absolute bound that results, so what is appended later keeps it. Where the range is zero the codec is
-    stored as it was given.
+    A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The array then
+    has the resulting absolute bound, and values appended later keep it. Where the range is zero the codec is stored as
+    it was given.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def create_array(
     zarr_format : {3, 2}
         Format 3 has the codec as its serializer, format 2 as its compressor.
     compressors : optional
-        What comes after the codec in format 3, such as a checksum. Parts of chunks are then no longer read alone.
+        What comes after the codec in format 3, such as a checksum. Then parts of chunks cannot be read alone.
     filters : optional
         Must be None: the bound would be one of what filters make of the values.
     **kwargs
@@ -185,7 +185,7 @@ def encoding(
     Parameters
     ----------
     dataset : xarray.Dataset
-        What is to be saved.
+        The dataset to save.
     codec : Codec, optional
         For every data variable whose stored type it takes; coordinates are left as they are.
     zarr_format : {3, 2}

@@ -30,9 +30,9 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
 
     No filter may come before it: the bound would be one of the filter's output.
 
-    A chunk that is written in parts is decoded and encoded again. With an absolute bound that adds no error. With one
-    that follows the range (relative, psnr) values that were not written may move by the bound once more each time, so
-    write whole chunks, or use `pyfilter.zarr.create_array`, which makes the bound an absolute one.
+    A chunk that is written in parts is decoded and encoded again. With an absolute bound that adds no error. If the
+    bound follows the range (relative, psnr), each write of a part may move all other values of the chunk by the bound
+    again. So write whole chunks, or use `pyfilter.zarr.create_array`, which makes the bound absolute.
 
     Parameters
     ----------

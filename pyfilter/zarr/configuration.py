@@ -32,7 +32,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def require_codec(codec: object) -> None:
-    """Refuse what is neither a codec nor None.
+    """Refuse objects that are neither a codec nor None.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def parse(configuration: Mapping[str, Any]) -> tuple[Codec | None, int | float |
     Raises
     ------
     InvalidArgument
-        If a key, the codec's name or a value is not one of this release; the text names it and what is known.
+        If a key, the codec's name or a value is not one of this release; the text names it and the known ones.
     """
     given = dict(configuration)
     fill = plain_fill(given.pop(_FILL, None))

@@ -200,7 +200,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
     ) -> None:
         """Write a part of a chunk.
 
-        The rest is what was decoded, and a bound that follows the range would move it once more. So the frame that it
+        The other values were decoded, and a bound that follows the range would move them again. So the frame that it
         was decoded from goes to the encoder, which keeps values that have not changed.
         """
         old = None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the codecs of format 3 share about stored chunks: whether a frame is one of an array's, and reading alone.
 
-`StoredFrames` is the codec "numcodecs.pyfilter" of virtual stores, which have zarr-python turn values to bytes by its
-own codec and then filter those bytes, as HDF5 does.
+`StoredFrames` is the codec "numcodecs.pyfilter" of virtual stores. As in HDF5, zarr-python turns values to bytes by its
+own codec and then filters these bytes.
 """
 
 from __future__ import annotations

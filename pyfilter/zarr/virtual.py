@@ -2,7 +2,8 @@
 """HDF5 and netCDF-4 files as virtual Zarr: chunks stay in the file, and a reader fetches the chunks that it needs.
 
 kerchunk and VirtualiZarr refuse filters that they do not list. Here kerchunk's translation is told of ours, and
-VirtualiZarr gets a parser that takes kerchunk's result. docs/patches/ has what they would change to need neither.
+VirtualiZarr gets a parser that takes kerchunk's result. docs/patches/ has changes to both projects that would make this
+unnecessary.
 """
 
 from __future__ import annotations
