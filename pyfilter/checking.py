@@ -111,8 +111,8 @@ def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Fi
     Returns
     -------
     list of Finding
-        Empty where all is well. Filters of others are looked at too: those that are missing, and raw chunks and a
-        wrong order for the lossy ones (ZFP, SZ, SZ3, SPERR).
+        Empty where all is well. Filters of others are checked too: any may be missing, and lossy ones (ZFP, SZ, SZ3,
+        SPERR) may have raw chunks or a wrong order.
 
     Raises
     ------
@@ -154,8 +154,8 @@ def text_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> str:
 def datasets(group: h5py.Group) -> Iterator[h5py.Dataset]:
     """Yield every dataset below a group once, whatever the number of links to it.
 
-    Groups are gone through in depth, their links in the order in which they were made where the group keeps it: the
-    order in which rewrite/copy.py copies a file.
+    Groups are visited depth first, their links in the order of creation if the group keeps it. rewrite/copy.py copies a
+    file in the same order.
     """
     seen: set[tuple[int, int]] = set()
 

@@ -73,8 +73,8 @@ def create_dataset(
     chunks : tuple of int, optional
         Chunk shape. None and True choose one of up to 4 MiB.
     fillvalue : scalar, optional
-        HDF5's fill value, the one that stands for "missing": it comes back bit for bit, is left out of the range of
-        a relative bound, and costs little where there is much of it.
+        HDF5's fill value, which stands for "missing". It comes back bit for bit, does not count for the range of a
+        relative bound, and costs little even if it is frequent.
     maxshape : tuple of int or None, or True, optional
         As in h5py: largest shape, None for a dimension without limit, True for none at all. Without it the shape is
         fixed, so data of shape (0,) makes a dataset that never has a value.
@@ -299,8 +299,8 @@ def read(
     device : {"cpu", "cuda", "cuda:0", ...}, optional
         Where to put the values where there is no ``out``; "cuda" is CuPy's current device.
     devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
-        CUDA devices that decompress chunks in place of the CPU, the values to be in host memory. Batches of chunks go
-        to whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
+        CUDA devices that decompress chunks in place of the CPU; values go to host memory. Batches of chunks go to
+        whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
 
     Returns
     -------

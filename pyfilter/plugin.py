@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the filter known to every libhdf5 of the process.
 
-A filter is known to one libhdf5, and wheels bring their own: h5py and netCDF4 have two. On import we register with
-each that is loaded, extend HDF5_PLUGIN_PATH for those that will be, and watch for the packages that bring one
-(_hooks/imports.py), because HDF5 loads no plugin to append to an existing dataset: it would store the chunks raw and
-say nothing.
+A filter is known to one libhdf5, and wheels bring their own: h5py and netCDF4 have two. On import we register with each
+libhdf5 that is loaded, and extend HDF5_PLUGIN_PATH for those loaded later. We also watch for packages that bring one
+(_hooks/imports.py), because HDF5 loads no plugin to append to an existing dataset: it would silently store raw chunks.
 """
 
 from __future__ import annotations

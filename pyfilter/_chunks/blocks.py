@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Blocks of dask arrays: compressed to frames where they are computed, written by the calling process as they come.
 
-Only compressed bytes go to the process that writes, and only those of a few blocks at a time: threads write what they
-compressed, one at a time; other processes get more blocks to do as their frames are written.
+Only compressed bytes go to the writing process, and only those of a few blocks at a time. Threads write their own
+frames, one thread at a time. Other processes get more blocks as their frames are written.
 """
 
 from __future__ import annotations

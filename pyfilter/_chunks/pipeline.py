@@ -125,9 +125,9 @@ class ChunkCodec:
 def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
     """Return how to encode and decode the dataset's chunks, None where only HDF5 may do it.
 
-    That is so where another filter takes part, chunks at the edge are stored unfiltered, the layout is not chunked,
-    the element type is not a plain number, the file is written through MPI, or HDF5 reports wrong locations for its
-    chunks.
+    Only HDF5 may do it if another filter takes part, edge chunks are stored unfiltered, or the layout is not chunked.
+    The same holds if the element type is not a plain number, the file is written through MPI, or HDF5 reports wrong
+    locations for the chunks.
     """
     if dataset.chunks is None or dataset.file.driver == "mpio" or dtypes.code_of(dataset.dtype) is None:
         return None

@@ -90,12 +90,12 @@ class StoredBox(NamedTuple):
 
 
 def offsets_are_reliable(dataset: h5py.Dataset) -> bool:
-    """Whether HDF5's calls for where chunks are stored report the right offsets.
+    """Whether HDF5's calls for the locations of chunks report the right offsets.
 
-    All of them (``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord``, in every release up to 2.0 at least) name
-    other chunks than those that are there where the index is an extensible array, and its unlimited dimension is not
-    the first: the array has that one turned to the front, which these calls do not turn back. Such datasets have
-    ``libver="latest"`` (or 1.10) and one unlimited dimension. Calls that move values or bytes of a chunk are right.
+    ``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord`` report wrong coordinates, in every release up to 2.0 at
+    least, if the index is an extensible array and the unlimited dimension is not the first. The index has moved this
+    dimension to the front, and the calls do not move it back. Such datasets have ``libver="latest"`` (or 1.10) and one
+    unlimited dimension. Calls that move values or bytes of a chunk are right.
     """
     limits: Sequence[int | None] = dataset.maxshape
     if None not in limits or hdf5.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
@@ -290,8 +290,8 @@ def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tupl
 def _descriptor(file: h5py.File) -> int | None:
     """Return a descriptor of a file whose bytes are certainly those that HDF5 would read, None for other files.
 
-    It must be a plain file that is open for reading only, and without a user block: some releases of HDF5 count the
-    offsets of chunks from the end of the user block.
+    It must be a plain file, open for reading only and without a user block. Some releases of HDF5 count offsets of
+    chunks from the end of the user block.
     """
     if file.driver != "sec2" or file.mode != "r" or file.userblock_size != 0:
         return None

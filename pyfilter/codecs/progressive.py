@@ -21,12 +21,12 @@ class Progressive(Codec):
     Parameters
     ----------
     absolute, relative, psnr : float, optional
-        At most one: the bound at full precision, in the unit of the data, as a fraction of the value range, or as
-        decibels. Without one the values are kept nearly as they are: within 2**-28 (float32) or 2**-57 (float64) of
+        The bound at full precision; at most one of them: in the unit of the data, as a fraction of the value range, or
+        in decibels. Without one the values are kept nearly as they are: within 2**-28 (float32) or 2**-57 (float64) of
         the power of two above the chunk's largest magnitude.
     errors : {"measured", "bounds"}
-        Whether the errors that readers are told are measured where that pays, which takes time when writing and makes
-        reads at loose tolerances smaller, or all proven bounds.
+        "measured": errors reported to readers are measured if that pays. Writing takes longer, and reads at loose
+        tolerances need fewer bytes. "bounds": all errors are proven bounds.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class Progressive(Codec):
     -----
     Source: Li et al., *HP-MDR: High-performance and portable data refactoring and progressive retrieval with advanced
     GPUs* (2025); Liang et al., *Error-controlled, progressive, and adaptable retrieval of scientific data with
-    multilevel decomposition* (SC'21). What differs is in kernels/progressive/FORMAT.md.
+    multilevel decomposition* (SC'21). kernels/progressive/FORMAT.md lists the differences.
     """
 
     codec_name: ClassVar[str] = "progressive"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Codecs side by side on somebody's own data, at one bound: what ``pyfilter compare`` does.
 
-sample.py takes a sample of a dataset, candidates.py says what is tried, worker.py tries it in a process of its own
-(some filters crash on NaN), run.py drives that process, figures.py and page.py show the outcome.
+sample.py takes a sample of a dataset, candidates.py lists the filters to try. worker.py tries them in a process of its
+own (some filters crash on NaN), which run.py drives. figures.py and page.py show the outcome.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups of particle fields: positions, velocities, ids and other fields of the same particles, kept aligned.
 
-`write` may sort the particles, chunk by chunk and all fields alike, where that makes the chunk's fields smaller
-(rows.py): positions up to six times at coarse bounds. Positions that keep their order may be stored coordinate by
+`write` may sort the particles, chunk by chunk and all fields alike, if that makes the chunk's fields smaller (rows.py).
+Positions get up to six times smaller at coarse bounds. Positions that keep their order may be stored coordinate by
 coordinate (coordinates.py). `read` gives the fields back. Codec: `pyfilter.Particles`.
 """
 

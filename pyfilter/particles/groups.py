@@ -164,8 +164,8 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If the group was not written by `write`, has no such field, or a dataset has been replaced by one of another
-        order or length since.
+        If the group was not written by `write`, has no such field, or a dataset was replaced by another of a different
+        order or length.
     """
     text = group.attrs.get(GROUP_ATTRIBUTE)
     if text is None:

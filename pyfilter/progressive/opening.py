@@ -35,8 +35,8 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     Raises
     ------
     TypeError
-        If the dataset is not compressed with `pyfilter.Progressive`, or with another filter too, or its file is open
-        with a driver of HDF5 for other than plain files (`pyfilter.errors.Unsupported`).
+        If the dataset is not compressed with `pyfilter.Progressive` alone, or its file is open with an HDF5 driver that
+        is not for plain files (`pyfilter.errors.Unsupported`).
     ValueError
         If there is no such dataset (`pyfilter.errors.InvalidArgument`).
     """

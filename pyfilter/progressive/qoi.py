@@ -81,9 +81,9 @@ def retrieve(
     tolerance : float
         The largest error of the formula's value, in its unit.
     strategy : {"cp", "ma", "mape"}
-        How the variables' errors are chosen: shrunk together until the worst point keeps the tolerance (few rounds,
-        more bytes), one step of a table at a time (few bytes, many rounds), or in proportion while far and then by
-        steps.
+        How the variables' errors are chosen. "cp": shrunk together until the worst point keeps the tolerance (few
+        rounds, more bytes). "ma": a step of a table at a time (few bytes, many rounds). "mape": in proportion while far
+        from the tolerance, then by steps.
     selection : index, optional
         Part of the datasets, as for `Reader.read`.
     devices : "all", str, int or a list of those, optional
@@ -97,7 +97,7 @@ def retrieve(
     Raises
     ------
     ValueError
-        If the formula, the names, the tolerance or the strategy will not do, or a device is not there
+        If the formula, the names, the tolerance or the strategy are invalid, or a device does not exist
         (`pyfilter.errors.InvalidArgument`).
     """
     expression = Expression(qoi)

@@ -109,20 +109,20 @@ class Reader:
         Parameters
         ----------
         tolerance : float, optional
-            The largest error that will do, in the unit of the data. Without one, or where it is below what is stored,
-            all that is stored; `max_error` is the error that was reached.
+            The largest accepted error, in the unit of the data. Without a tolerance, or with one below the stored
+            precision, all bytes are read. `max_error` is the error that was reached.
         selection : index, optional
             Integers, slices without steps, and an ellipsis, as for a dataset; only the chunks that it touches are read.
         level : int
-            0: all values. Each level more leaves out every second value along every dimension, and what these need is
+            0: all values. Each further level leaves out every second value along each dimension, and their bytes are
             not fetched. Only whole datasets of at most three dimensions, with chunks of a multiple of ``2**level``.
         out : numpy.ndarray, optional
             Where to put the values; of the result's shape, and of a type that holds every value of the dataset's.
         device : str, optional
             ``"cuda"`` or ``"cuda:1"``: bytes are decoded there, and values stay there. Not together with ``out``.
         devices : "all", str, int or a list of those, optional
-            CUDA devices that decode in place of the CPU, as in `pyfilter.read`: values go to host memory, and only the
-            chunks that are worked on are on a device.
+            CUDA devices that decode in place of the CPU, as in `pyfilter.read`. Values go to host memory, and a device
+            holds only the chunks in work.
 
         Returns
         -------

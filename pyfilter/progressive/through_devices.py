@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
+"""Fetches and decodes chunks of a progressive read by several devices, with values in host memory.
 
-Threads of the library (gpu/channels.py) do it where they can. Of the other chunks each thread of a device
-(gpu/device_threads.py) takes one from its bytes in the file to its position in the result, so that fetching, copies and
-kernels overlap, and a device holds no more than one chunk for each of its threads.
+Threads of the library (gpu/channels.py) take the chunks that they can. Each other chunk is taken by a thread of a
+device (gpu/device_threads.py), from its bytes in the file to its position in the result. So fetching, copies and
+kernels overlap, and a device holds one chunk for each of its threads at most.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class Rules:
     named : mapping
         By dataset path or name: its codec, None to leave it as it is.
     listed, standard_names : mapping
-        By name, path or pattern of a dataset, and by ``standard_name``, for all that are not named: as ``named``, but
-        none has to be in the file, and datasets that cannot be compressed are copied as they are.
+        By name, path or pattern of a dataset, and by ``standard_name``, for all datasets not in ``named``: the same,
+        but no entry has to be in the file, and datasets that cannot be compressed are copied unchanged.
     lossy_coordinates : bool
         Whether a lossy default also holds for coordinates; else they are kept bit for bit.
     integers : bool

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds the codec that a variable had in its file, and warns if saving does not keep it.
 
-xarray keeps the path of that file, the shape and the chunks, but neither the filter (engine netcdf4) nor more than
-"unknown" of it (engine h5netcdf), nor the group.
+xarray keeps the path of that file, the shape and the chunks. It keeps no group, and of the filter nothing (engine
+netcdf4) or only the name "unknown" (engine h5netcdf).
 """
 
 from __future__ import annotations

@@ -109,9 +109,9 @@ def to_netcdf(
 
     Only the bound holds: valid ranges, signs and regions need `pyfilter.netcdf.compress_file` afterwards.
 
-    Compressed variables of dask arrays are compressed by all workers of dask's scheduler, and written by this process
-    as blocks arrive (a few are in work at a time). Blocks that end inside of chunks are rechunked. The file takes its
-    name when all is written. With ``mode="a"``, ``compute=False`` or to memory, xarray writes them, a block at a time.
+    Variables of dask arrays are compressed by all workers of dask's scheduler. This process writes blocks as they
+    arrive; a few are in work at a time. Blocks that end inside of chunks are rechunked. The file takes its name when
+    all is written. With ``mode="a"``, ``compute=False`` or to memory, xarray writes them, a block at a time.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def to_netcdf(
     Raises
     ------
     ValueError
-        If a name is not in the dataset, the engine is not one of the two, or ``encoding`` has another compression for
-        a variable that is given a codec.
+        If a name is not in the dataset, the engine is another one, or ``encoding`` has another compression for a
+        variable with a codec.
     TypeError
         If a codec does not take a variable's type, or ``dataset`` is none of the three.
     MissingExtra

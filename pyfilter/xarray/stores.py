@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""xarray's stores of netCDF4 and h5netcdf, which here give a new variable its codec and say where one is lost.
+"""xarray's stores of netCDF4 and h5netcdf, which here give a new variable its codec and warn if one is lost.
 
 The codec comes in the variable's encoding, under `KEY`. For everything else these are xarray's own stores: threads,
 processes and dask's clusters write through them as they do there. The arrays of compressed variables are classes of
-this module, so a process that unpickles one (a worker of dask, started before pyfilter was imported anywhere) imports
+this module. So a process that unpickles one, such as a worker of dask started before pyfilter was imported, imports
 pyfilter and knows the filter. The stores themselves are pickled as xarray's, so that a process without pyfilter can
-work on what needs none.
+work on uncompressed variables.
 """
 
 from __future__ import annotations

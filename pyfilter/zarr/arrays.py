@@ -64,8 +64,8 @@ def create_array(
     shards : tuple of int, optional
         Shape of shards, files of several chunks (format 3).
     fill_value : scalar, optional
-        The value that stands for "missing": it comes back bit for bit, is left out of the range of a relative bound,
-        and costs little where there is much of it. By default Zarr's, 0, which counts for the range.
+        The value that stands for "missing". It comes back bit for bit, does not count for the range of a relative
+        bound, and costs little even if it is frequent. By default Zarr's, 0, which counts for the range.
     zarr_format : {3, 2}
         Format 3 has the codec as its serializer, format 2 as its compressor.
     compressors : optional
