@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses an installed pyfilter as a newcomer would: with nothing but what its wheel brought. Exits with 1 where it fails.
+"""Uses an installed pyfilter as a newcomer would, with only its wheel installed. Exits with 1 if anything fails.
 
 The argument ``--cuda`` says that the CUDA library of another wheel must be there.
 """
@@ -28,7 +28,7 @@ assert "pyfilter" not in sys.modules
 
 
 def require(condition: bool, text: str) -> None:
-    """Exit with a message where something does not hold."""
+    """Exit with a message if a condition does not hold."""
     if not condition:
         raise SystemExit(f"the wheel does not work: {text}")
 

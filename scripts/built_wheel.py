@@ -22,7 +22,7 @@ from pip._vendor.packaging.utils import InvalidWheelFilename, parse_wheel_filena
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("dist", "build/wheel")
-#: what goes into a wheel
+#: files that go into a wheel
 SOURCES = (
     "CMakeLists.txt", "cmake", "filter", "kernels", "packaging/linux", "pyfilter", "pyproject.toml", "registry.json",
 )  # fmt: skip
@@ -38,7 +38,7 @@ def version(root: Path) -> str:
 
 
 def files(root: Path) -> Iterator[Path]:
-    """Yield what a wheel is built from."""
+    """Yield the sources of a wheel."""
     for name in SOURCES:
         path = root / name
         found = [path] if path.is_file() else sorted(path.rglob("*"))
@@ -46,7 +46,7 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def digest(root: Path) -> str:
-    """Return a checksum of what a wheel is built from."""
+    """Return a checksum of the sources of a wheel."""
     found = hashlib.sha256()
     for path in files(root):
         found.update(f"{path.relative_to(root).as_posix()} {path.stat().st_size}\n".encode())
@@ -55,12 +55,12 @@ def digest(root: Path) -> str:
 
 
 def note_of(wheel: Path) -> Path:
-    """Return the file that says what a wheel was built from."""
+    """Return the file with the checksum of a wheel's sources."""
     return wheel.with_name(f"{wheel.name}.sources")
 
 
 def write_note(root: Path, wheel: Path) -> None:
-    """Write what a wheel was built from: the checksum of the sources, and CMake's arguments."""
+    """Write the checksum of a wheel's sources, and CMake's arguments."""
     note_of(wheel).write_text(f"{digest(root)}\n{os.environ.get('CMAKE_ARGS', '')}\n", encoding="utf-8")
 
 

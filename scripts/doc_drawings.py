@@ -48,7 +48,7 @@ def arrow(axis: Any, start: tuple[float, float], end: tuple[float, float], text:
 
 
 def stages() -> Any:
-    """Return the stages that all codecs share, and what each does last."""
+    """Return the stages that all codecs share, and the last stage of each."""
     figure, axis = canvas(9.5, 3.9)
     names = ["chunk of values\n(HDF5)", "quantise:\nvalue to code", "predict from\nneighbours", "residuals"]
     for index, name in enumerate(names):

@@ -110,7 +110,7 @@ def main(target: str, prefix: str = "") -> None:
             write_stub(folder, place or name, items, compiler)
             made.append(place or name)
     others = " ".join(str(folder / name) for name in made if name not in ("libc.so.6", "libm.so.6"))
-    # what -lc and -lm find; libc_nonshared.a is the part of glibc that is linked into every library
+    # the libraries that -lc and -lm find; libc_nonshared.a is the part of glibc that is linked into every library
     (folder / "libc.so").write_text(
         f"GROUP ( {folder / 'libc.so.6'} {path_of('libc_nonshared.a')} AS_NEEDED ( {others} ) )\n", encoding="ascii"
     )

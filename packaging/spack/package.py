@@ -40,7 +40,7 @@ class PyH5pyfilter(PythonPackage, CudaPackage):
         depends_on("py-cupy@13:", type="run")
 
     def config_settings(self, spec, prefix):
-        """Return what is passed on to CMake by scikit-build-core."""
+        """Return the settings that scikit-build-core passes on to CMake."""
         settings = {"cmake.define.PYF_CUDA": "ON" if spec.satisfies("+cuda") else "OFF"}
         if spec.satisfies("+cuda"):
             settings["cmake.define.PYF_CUDA_ARCHITECTURES"] = ";".join(spec.variants["cuda_arch"].value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests/gpu/device.py uses of CuPy, in host memory, for kernels that run on a CPU.
+"""The part of CuPy that tests/gpu/device.py uses, in host memory, for kernels that run on a CPU.
 
-Arrays end where memory ends: the byte behind the last one cannot be accessed.
+Arrays end at a page boundary: the byte behind the last one cannot be accessed.
 """
 
 from __future__ import annotations

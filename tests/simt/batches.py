@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Batches of chunks that differ, so many that each is divided in every way that there is (core/cuda/sizes.cuh).
+"""Batches of different chunks, large enough to be divided in every possible way (core/cuda/sizes.cuh).
 
 ``python tests/simt/batches.py [CODEC ...]``: as tests/gpu/same_bytes.py.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames that are damaged in many places at once, so that threads find it out beside each other.
+"""Frames damaged in many places at once, so that several threads detect damage concurrently.
 
-``python tests/simt/damaged.py COUNT [CODEC ...]``: what the CPU refuses is refused, what it decodes is the same, and
-nothing outside of memory is touched.
+``python tests/simt/damaged.py COUNT [CODEC ...]``: kernels refuse the same frames as the CPU, decode the others to the
+same values, and access no memory out of bounds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
         return pyfilter.encode(values, pyfilter.Lossless())
     if name == "Huffman":
         return pyfilter.encode(values, pyfilter.Lorenzo(absolute=0.01, coder="huffman"))
-    if name in ("Adaptive", "Refined"):  # masks, values that are stored
+    if name in ("Adaptive", "Refined"):  # masks and verbatim values
         values[:, 20:30] = np.nan
         values.reshape(-1)[rng.integers(0, values.size, 100)] *= -1
         predictor = "regression" if name == "Adaptive" else "interpolation"
@@ -55,7 +55,7 @@ def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
 
 
 def broken(frame: bytes, rng: np.random.Generator) -> bytes:
-    """Some bits of it, often of its first part, where what belongs to the whole frame is."""
+    """Flip some bits, often in the first part, which describes the whole frame."""
     data = bytearray(frame)
     header = 8 * data[7]
     end = len(data) if rng.integers(0, 4) else min(len(data), header + 4000)

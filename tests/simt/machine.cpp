@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// machine.hpp: stacks, turns, meetings, memory.
+// machine.hpp: stacks, scheduling, meetings of threads, memory.
 #include "machine.hpp"
 
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ struct Fiber {
   bool ended = false;
 };
 
-// Of two phases one is that of threads that wait, the other that of those that go on meanwhile.
+// Two phases alternate: threads wait for one to complete while others already join the next.
 struct Phases {
   char phases[2] = {};
   unsigned phase = 0;
@@ -65,7 +65,7 @@ struct Block : Phases {
   Pages statics, dynamics;  // shared memory
   std::size_t static_bytes = 0;
   std::map<const void*, std::size_t> static_places;
-  char begun = 0, over = 0;  // what comes before its threads, what comes behind
+  char begun = 0, over = 0;  // set before its threads run; set when they have ended
 };
 
 namespace {
@@ -73,7 +73,7 @@ namespace {
 class Machine;
 thread_local Machine* machine = nullptr;
 
-// What launches leave to the next ones. Those of several threads of the system come one after the other.
+// Launches that leave memory to each other; launches of several threads of the system run one after another.
 std::mutex turn;
 std::atomic<std::uint64_t> launches{0};
 std::vector<std::unique_ptr<Fiber>>& idle_fibers() {
@@ -99,7 +99,7 @@ class Machine {
     play();
     for (const auto& block : idle_) races::acquire(&block->over);
   }
-  // The rest is for the thread that runs.
+  // Called by the running thread.
   void wait() {
     races::turn_to(seen_as_);
     machine_at_ = context::jump_fcontext(machine_at_, nullptr).fctx;
@@ -175,14 +175,14 @@ class Machine {
     } else {
       made = std::make_unique<Block>();
       made->warps.resize((threads + 31) / 32);
-      // the lower 4 GB: kernels have addresses of shared memory in words
+      // the lower 4 GB: kernels hold addresses of shared memory in 32-bit words
       made->statics = Pages(kStaticBytes, MAP_32BIT);
       made->dynamics = Pages(round_up(grid.dynamic_bytes, kDynamicAlignment), MAP_32BIT);
       for (unsigned i = 0; i < threads; ++i) made->fibers.push_back(take_fiber());
     }
     Block& block = *made;
     block.place = place;
-    races::acquire(&block.over);  // of the one that was here before
+    races::acquire(&block.over);  // of the block that used this memory before
     races::release(&block.begun);
     block.alive = threads;
     std::memset(block.statics.memory, kPoison, block.statics.bytes);
@@ -224,10 +224,10 @@ class Machine {
   }
 
   const std::function<void()>& kernel_;
-  std::minstd_rand random_;  // of each launch, whatever others did
+  std::minstd_rand random_;  // of each launch, independent of others
   std::vector<Fiber*> ready_;
   std::map<Block*, std::unique_ptr<Block>> blocks_;
-  std::vector<std::unique_ptr<Block>> idle_;  // to be used again
+  std::vector<std::unique_ptr<Block>> idle_;  // for reuse
   unsigned resident_ = 0;
   context::fcontext_t machine_at_ = nullptr;
   void* seen_as_ = races::here();
@@ -295,7 +295,7 @@ void pause() {
 void copy_later(void* to, const void* from, std::size_t bytes) {
   const std::uintptr_t both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   if (both % bytes != 0) mistake("a copy of %zu bytes to shared memory that is not aligned", bytes);
-  races::copy(to, from, bytes);  // at any time from here on
+  races::copy(to, from, bytes);  // at any time from now on
   const races::Unseen unseen;
   if (machine->coin())
     std::memcpy(to, from, bytes);
@@ -378,5 +378,5 @@ void mistake(const char* format, ...) {
 
 }  // namespace simt
 
-// How many kernels have run, for tests that want to know whether any did.
+// The number of kernels that have run, for tests that check that some did.
 extern "C" __attribute__((visibility("default"))) std::uint64_t pyf_simt_launches() { return simt::launches; }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A machine for kernels on a CPU: the threads of a few thread blocks at a time, each with a stack of its own, take
-// turns on one thread of the system. A thread runs until it has to wait for others (a barrier, an exchange between
-// lanes) or says that it waits (__nanosleep). Which one goes on then is drawn, so that what a missing barrier lets
-// happen happens.
-//
-// It finds what is wrong by the rules of the language: lanes that meet in different operations, threads that wait for
-// ever, accesses beyond an allocation (its last byte is the last of a page). It says nothing about speed.
+// turns on one thread of the system. A thread runs until it must wait for others (a barrier, an exchange between lanes)
+// or says that it waits (__nanosleep). The next thread is drawn at random, so that the effect of a missing barrier
+// shows.
+// The machine finds violations of the language's rules: lanes that meet in different operations, threads that wait for
+// ever, accesses beyond an allocation (its last byte is the last of a page). It tells nothing about speed.
 #pragma once
 
 #include <cstddef>
@@ -27,39 +26,39 @@ struct Copy {
   const void* from;
   std::size_t bytes;
 };
-// What a thread of a kernel knows of itself.
+// The state of a kernel's thread.
 struct Thread {
   Place thread;
   Block* block = nullptr;
   Warp* warp = nullptr;
   unsigned lane = 0;
-  std::vector<Copy> copies;  // to shared memory that it has not waited for
+  std::vector<Copy> copies;  // copies to shared memory that it has not waited for
 };
-// The thread that runs.
+// The running thread.
 extern thread_local Thread* self;
 
-// What lanes of a warp do together; all that meet must do the same.
+// Operations of the lanes of a warp together; all lanes that meet must do the same.
 enum class Meeting : std::uint8_t { barrier, shuffle, vote, reduce };
-// Hands in a value, and waits until all lanes of the warp have: values of all lanes, until this lane meets others
-// again.
+// Hands in a value, and waits until all lanes of the warp have done so. Returns the values of all lanes, valid until
+// this lane meets others again.
 const std::uint64_t* meet(Meeting what, std::uint64_t value);
 // Whether a lane took part.
 bool took_part(unsigned lane);
 
-// Waits until all threads of the block have come; the sum, the or and the and of their values.
+// Waits until all threads of the block have come. Returns the sum, the OR and the AND of their values.
 struct Joined {
   unsigned count, any, all;
 };
 Joined join_block(unsigned value);
 
-// Lets others run.
+// Lets other threads run.
 void pause();
 
-// A copy to shared memory that comes at any time until the thread waits for it.
+// Copies to shared memory at any time until the thread waits for the copy.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void copy_now();
 
-// Shared memory of the block: `bytes` that belong to `key`, and what the launch asked for.
+// Shared memory of the block: the `bytes` bytes of `key`, and the dynamic memory that the launch requested.
 void* shared(const void* key, std::size_t bytes);
 void* dynamic_shared();
 bool is_shared(const void* at);
@@ -71,18 +70,19 @@ struct Grid {
 extern thread_local Grid grid;
 const Place& block_place();
 
-// Thread blocks that take turns: kernels may count on so many of a launch; and dynamic shared memory of one.
+// The number of thread blocks that take turns (kernels may rely on so many of a launch), and the most dynamic shared
+// memory of a block.
 inline constexpr unsigned kResidentBlocks = 4;
 inline constexpr std::size_t kMostDynamicBytes = 227 << 10;
 
-// Runs a kernel to its end: `kernel` is called by every thread.
+// Runs a kernel to its end; every thread calls `kernel`.
 void run(const Grid& launch, const std::function<void()>& kernel);
 
-// Memory of the device. Bytes behind it cannot be accessed.
+// Device memory. Bytes behind it cannot be accessed.
 void* allocate(std::size_t bytes);
 void release(void* memory);
 
-// Reports a mistake of a kernel and ends the process: nothing can be said about what it would do next.
+// Reports a mistake of a kernel and ends the process, since nothing is defined afterwards.
 [[noreturn]] void mistake(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace simt

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels with a mistake each, and the same without: test_machine.py looks that they are told apart.
+// Kernels with one mistake each, and correct versions: test_machine.py checks that the machine tells them apart.
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kThreads = 96;
 constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
 
-// Numbers of a block backwards, through shared memory.
+// Reverses the numbers of a block through shared memory.
 template <bool kRight>
 __global__ void reverse_block(std::uint32_t* numbers) {
   __shared__ std::uint32_t room[kThreads];
@@ -22,7 +22,7 @@ __global__ void reverse_block(std::uint32_t* numbers) {
   numbers[at] = room[kThreads - 1 - threadIdx.x];
 }
 
-// The same in each warp.
+// Reverses the numbers of each warp.
 template <bool kRight>
 __global__ void reverse_warps(std::uint32_t* numbers) {
   extern __shared__ std::uint32_t room[];
@@ -32,7 +32,7 @@ __global__ void reverse_warps(std::uint32_t* numbers) {
   numbers[at] = room[threadIdx.x / 32 * 32 + 31 - threadIdx.x % 32];
 }
 
-// The same by a copy that is waited for.
+// Reverses the numbers of each warp with an asynchronous copy.
 template <bool kRight>
 __global__ void reverse_copied(std::uint32_t* numbers) {
   __shared__ std::uint32_t room[kThreads];
@@ -44,7 +44,7 @@ __global__ void reverse_copied(std::uint32_t* numbers) {
   numbers[at] = room[kThreads - 1 - threadIdx.x];
 }
 
-// In each warp: what a shuffle brings has been read by all, but a shuffle orders no memory.
+// Reverses the numbers of each warp. All lanes have read before the shuffle returns, but a shuffle orders no memory.
 template <bool kRight>
 __global__ void reverse_quietly(std::uint32_t* numbers) {
   __shared__ std::uint32_t room[kThreads];
@@ -58,7 +58,7 @@ __global__ void reverse_quietly(std::uint32_t* numbers) {
   numbers[at] = room[threadIdx.x];
 }
 
-// All blocks count in one place.
+// All blocks increment the same counter.
 template <bool kRight>
 __global__ void count(std::uint32_t* numbers) {
   if (kRight)
@@ -67,7 +67,7 @@ __global__ void count(std::uint32_t* numbers) {
     ++*numbers;
 }
 
-// What others change by atomic operations is read by way of volatile.
+// Values that others change by atomic operations must be read as volatile.
 template <bool kRight>
 __global__ void most(std::uint32_t* numbers) {
   std::uint32_t seen;
@@ -101,7 +101,7 @@ __global__ void apart(std::uint32_t* numbers) {
       votes ? __ballot_sync(kAllLanes, 1) : __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(threadIdx.x), 1);
 }
 
-// A barrier that not all come to.
+// Not all threads reach the barrier.
 template <bool kRight>
 __global__ void stuck(std::uint32_t* numbers) {
   if (threadIdx.x % 32 == 0) {
@@ -125,7 +125,7 @@ __global__ void untrue(std::uint32_t* numbers) {
   __builtin_assume(kRight || numbers == nullptr);
 }
 
-// Blocks that wait for the one behind them.
+// Each block waits for the block behind it.
 template <bool kRight>
 __global__ void following(std::uint32_t* numbers) {
   if (threadIdx.x != 0) return;
@@ -160,7 +160,7 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-// mistakes NAME right|wrong: the numbers that the kernel leaves.
+// mistakes NAME right|wrong: prints the numbers that the kernel leaves.
 int main(int count, char** words) {
   if (count != 3) return 2;
   constexpr unsigned kBlocks = 9;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that ends where it ends: an access beyond it is a segmentation fault.
+// Memory that ends at a page boundary: an access beyond it is a segmentation fault.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,10 +19,10 @@ inline std::size_t page_bytes() {
 }
 inline std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Pages, the last of which cannot be accessed; or the first, of a stack, which grows towards it.
+// Pages whose last page cannot be accessed; of a stack, which grows downwards, the first page.
 struct Pages {
   std::uint8_t* memory = nullptr;
-  std::size_t bytes = 0;  // that can be accessed
+  std::size_t bytes = 0;  // accessible bytes
 
   Pages() = default;
   Pages(std::size_t wanted, int flags, bool guard_first = false) : bytes(round_up(wanted, page_bytes())) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accesses by way of volatile, as the compiler tells of them (tsan-distinguish-volatile): to CUDA they are relaxed
-// ones, no race with atomic operations.
+// Volatile accesses, as the compiler reports them (tsan-distinguish-volatile): in CUDA they are relaxed, and do not
+// race with atomic operations.
 #include <cstdint>
 
 #include "machine.hpp"
@@ -13,7 +13,7 @@ void __tsan_atomic64_store(volatile long*, long, int);
 
 void __tsan_volatile_read4(void* at) { (void)__tsan_atomic32_load(static_cast<int*>(at), __ATOMIC_RELAXED); }
 void __tsan_volatile_read8(void* at) { (void)__tsan_atomic64_load(static_cast<long*>(at), __ATOMIC_RELAXED); }
-// The compiler stores the value itself, behind this: what is there is stored again.
+// The compiler stores the value itself after this call, so this stores the present value again.
 void __tsan_volatile_write4(void* at) {
   __tsan_atomic32_store(static_cast<int*>(at), *static_cast<int*>(at), __ATOMIC_RELAXED);
 }

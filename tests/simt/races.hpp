@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ThreadSanitizer's view of the machine (PYF_SIMT_RACES): every thread of a kernel is a thread to it, and what orders
-// memory by CUDA's rules is what it takes for that: __syncthreads(), __syncwarp(), the begin and the end of a kernel.
-// No shuffle, vote or atomic operation does. So it reports races that no drawn order shows, in global memory, too.
+// ThreadSanitizer's view of the machine (PYF_SIMT_RACES). Every thread of a kernel is a thread to it. Only CUDA's
+// memory-ordering operations order memory: __syncthreads(), __syncwarp(), begin and end of a kernel. Shuffles, votes
+// and atomic operations do not. So it reports races that no drawn order shows, in global memory, too.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,15 @@ namespace simt::races {
 #if defined(PYF_SIMT_RACES)
 inline void* here() { return __tsan_get_current_fiber(); }
 inline void* create() { return __tsan_create_fiber(0); }
-inline void turn_to(void* thread) { __tsan_switch_to_fiber(thread, 1); }  // which orders nothing
-// What this thread did so far comes before what others do after they have acquired.
+inline void turn_to(void* thread) { __tsan_switch_to_fiber(thread, 1); }  // the switch orders nothing
+// Accesses of this thread so far come before accesses of threads that acquire later.
 inline void release(void* at) { __tsan_release(at); }
 inline void acquire(void* at) { __tsan_acquire(at); }
 inline void copy(void* to, const void* from, std::size_t bytes) {
   __tsan_read_range(from, bytes);
   __tsan_write_range(to, bytes);
 }
-// What the machine does for a thread is not the thread's.
+// Accesses of the machine are not the thread's.
 struct Unseen {
   Unseen() {
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -54,7 +54,7 @@ inline void release(void*) {}
 inline void acquire(void*) {}
 inline void copy(void*, const void*, std::size_t) {}
 struct [[maybe_unused]] Unseen {
-  Unseen() {}  // so that it is used
+  Unseen() {}  // with a constructor, variables of the type count as used
 };
 #endif
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies to shared memory that are waited for: they come when their thread waits, no earlier.
+// Asynchronous copies to shared memory: they complete when their thread waits, no earlier.
 #pragma once
 
 #include "cuda_runtime.h"

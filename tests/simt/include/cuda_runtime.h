@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What kernels and their launches use of CUDA, for kernels that run on a CPU (machine.hpp). translate.py has turned
-// launches, shared memory and inline assembly into calls of this.
+// The part of CUDA that kernels and their launches use, for kernels that run on a CPU (machine.hpp). translate.py turns
+// launches, shared memory and inline assembly into calls of these functions.
 #pragma once
 
-// All of the standard library that kernels use comes before the words below get a meaning.
+// Kernels' standard headers must come before the words below are defined as macros.
 #include <algorithm>
 #include <array>
 #include <atomic>

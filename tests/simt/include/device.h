@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that CUDA gives to kernels.
+// CUDA's device functions.
 #pragma once
 
 #define threadIdx simt_thread()
 #define blockIdx simt_block()
 #define blockDim simt_block_dim()
-#define gridDim simt_grid_dim()  // members of a launch's configuration, too (runtime.h)
+#define gridDim simt_grid_dim()  // members of a launch's configuration have these names, too (runtime.h)
 
 inline const simt::Place& simt_thread() { return simt::self->thread; }
 inline const simt::Place& simt_block() { return simt::block_place(); }
@@ -30,7 +30,7 @@ inline T from_bits(std::uint64_t bits) {
 inline void check_mask(unsigned mask) {
   if (mask != 0xFFFFFFFFu) mistake("an operation of some lanes: %08x", mask);
 }
-// What lane number `from` gave; poison if there is none.
+// The value that lane `from` gave; poison if the lane does not exist.
 template <class T>
 inline T shuffle(unsigned mask, T value, unsigned from) {
   check_mask(mask);
@@ -121,7 +121,7 @@ inline int __syncthreads_and(int x) { return static_cast<int>(simt::join_block(x
 inline int __syncthreads_count(int x) { return static_cast<int>(simt::join_block(x != 0).count); }
 inline void __nanosleep(unsigned) { simt::pause(); }
 
-// -- atomics: they order nothing else
+// -- atomics: relaxed, they order no other access
 
 template <class T, class U>
 inline T atomicAdd(T* at, U x) {
@@ -195,7 +195,7 @@ constexpr unsigned __byte_perm(unsigned x, unsigned y, unsigned pick) {
 constexpr int __vimin3_s32(int a, int b, int c) { return std::min(std::min(a, b), c); }
 constexpr int __vimax3_s32(int a, int b, int c) { return std::max(std::max(a, b), c); }
 
-// as CUDA has them: of two types the common one
+// as in CUDA: arguments of two types are converted to the common one
 template <class A, class B>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
 constexpr auto min(A a, B b) {
@@ -226,7 +226,7 @@ template <class T>
 inline void __stcs(T* at, T value) {
   *at = value;
 }
-// What a kernel says of itself must be so.
+// A promise of a kernel must hold.
 #define __builtin_assume(condition) (simt::must_hold(condition, #condition))
 namespace simt {
 inline void must_hold(bool holds, const char* what) {

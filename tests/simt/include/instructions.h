@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The instructions that kernels name themselves: translate.py has a table of them. Operands come in the order that they
-// are written.
+// The instructions of inline assembly, which translate.py finds in a table. Operands are in the order of the assembly
+// text.
 #pragma once
 
 namespace simt {

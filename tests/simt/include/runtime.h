@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is used of CUDA's runtime: one device with two multiprocessors, whose work is done when it is asked for.
+// The part of CUDA's runtime that is used: one device with two multiprocessors, whose work is complete when a call
+// returns.
 #pragma once
 
 enum cudaError_t {
@@ -131,7 +132,7 @@ inline cudaError_t cudaMemset2DAsync(void* to, std::size_t step, int value, std:
   return cudaSuccess;
 }
 
-// -- streams and events: nothing is ever left to be done
+// -- streams and events: no work is ever pending
 
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = reinterpret_cast<cudaStream_t>(1);

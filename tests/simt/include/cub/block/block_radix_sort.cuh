@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one sort of a block that kernels use: what comes out, not how.
+// The block sort of CUB that kernels use: the same result, by other means.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -11,7 +11,7 @@ class BlockRadixSort {
  public:
   using Entry = std::pair<Key, Value>;
   struct TempStorage {
-    Entry* all;  // elsewhere: shared memory has room for less
+    Entry* all;  // not in shared memory, which is too small for it
   };
   explicit BlockRadixSort(TempStorage& room) : room_(room) {}
 

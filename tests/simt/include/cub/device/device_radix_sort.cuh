@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one sort of a device that is used: what comes out, not how.
+// The device sort of CUB that is used: the same result, by other means.
 #pragma once
 
 #include "cuda_runtime.h"
