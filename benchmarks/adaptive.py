@@ -70,7 +70,7 @@ def peer_bytes(values: NDArray[Any], name: str, bound: float, results: Any) -> N
 
 
 def peer_ratio(name: str, values: NDArray[Any], bound: float) -> float | None:
-    """Return a peer's ratio, None where it fails, takes too long or cannot take the field."""
+    """Return a peer's ratio, None if it fails, takes too long or does not support the field."""
     if name == "SZ3 3.3" and importlib.util.find_spec("pysz") is None:
         return None
     if (name == "SPERR" and values.ndim not in (2, 3)) or (name == "ZFP" and values.ndim > 4):
@@ -84,7 +84,7 @@ def is_line(values: NDArray[Any]) -> bool:
 
 
 def chunked_ratio(field: Field, codec: pyfilter.Codec, chunk_bytes: int) -> float | None:
-    """Return the ratio in chunks of about ``chunk_bytes``: parts of the first axis. None where the field is smaller."""
+    """Return the ratio in chunks of about ``chunk_bytes``: parts of the first axis. None if the field is smaller."""
     values = field.values
     rows = max(1, round(chunk_bytes / (values.nbytes / values.shape[0])))
     if rows >= values.shape[0]:

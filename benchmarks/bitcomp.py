@@ -28,7 +28,7 @@ def library() -> ctypes.CDLL | None:
 
 
 class Bitcomp:
-    """One plan: an element type, a size, an algorithm. Its quantum is a power of two, twice the bound at most."""
+    """A plan: an element type, a size, an algorithm. Its quantum is a power of two, twice the bound at most."""
 
     def __init__(self, library: ctypes.CDLL, dtype: str, size: int, algorithm: str, bound: float) -> None:
         kind, scalar, compress = _FLOATS[dtype]
@@ -66,5 +66,5 @@ class Bitcomp:
         return size.value
 
     def close(self) -> None:
-        """Give the plan back."""
+        """Free the plan."""
         self.library.bitcompDestroyPlan(self.handle)

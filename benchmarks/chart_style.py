@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The look of the charts: colours of codecs, figures, bars, and the line that says where figures come from."""
+"""The look of the charts: colours of codecs, figures, bars, and the line with the origin of the figures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bars(axis: Any, values: Mapping[str, float], pattern: str, colours: Mapping[
     axis.margins(x=0.14)
 
 
-#: where a name stands beside its point, in points, and which of its ends is there
+#: offset of a name from its point, in points, and the name's end that is there
 PLACES: Mapping[str, tuple[tuple[int, int], str]] = {
     "above": ((6, 4), "left"),
     "below": ((6, -12), "left"),
@@ -101,7 +101,7 @@ def machine(result: Result) -> str:
 
 
 def finish(drawing: Any, path: Path, names: Sequence[str], text: str) -> None:
-    """Write what the chart shows, and the machine and date of each result, below it; save it as SVG."""
+    """Write a caption below the chart, with the machine and date of each result; save it as SVG."""
     from matplotlib import pyplot as plt
 
     origins: dict[str, list[str]] = {}
@@ -114,5 +114,5 @@ def finish(drawing: Any, path: Path, names: Sequence[str], text: str) -> None:
     drawing.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8, color="0.35")
     drawing.savefig(path, metadata={"Date": None}, facecolor="white")
     plt.close(drawing)
-    # a space before the end of a line is noise in a repository
+    # trailing spaces would be noise in the repository
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")

@@ -20,7 +20,7 @@ from benchmarks.result import Result
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "charts"
 BOUNDS = ("1e-2", "1e-3", "1e-4")
-#: what the charts call a codec of gpu_codec.json
+#: the charts' names of codecs of gpu_codec.json
 ON_GPU = {
     "Cuszp2": "outlier 1-D",
     "HierarchicalDelta, chain": "chain delta",
@@ -36,7 +36,7 @@ def number(cell: str) -> float | None:
 
 
 def ratios_by_field() -> dict[str, dict[tuple[str, str], float]]:
-    """Return ratios by name of the codec, then by field and bound: where it ran and kept the bound."""
+    """Return ratios by name of the codec, then by field and bound, of runs that kept the bound."""
     found: dict[str, dict[tuple[str, str], float]] = {}
 
     def note(name: str, row: Mapping[str, str], cell: str) -> None:
@@ -59,7 +59,7 @@ def ratios_by_field() -> dict[str, dict[tuple[str, str], float]]:
 
 
 def saved() -> set[str]:
-    """Return the names of the results that there are."""
+    """Return the names of the existing results."""
     return {path.stem for path in Path(__file__).with_name("results").glob("*.json")}
 
 
@@ -87,7 +87,7 @@ def ratio(path: Path) -> None:
 def speeds_cpu() -> dict[str, dict[str, list[tuple[float, float, float]]]]:
     """Return ratio, GB/s to compress and GB/s to decompress at 1e-3, "in memory" and "through h5py", by codec.
 
-    They are of the fields that Lorenzo's speed was measured on, and of codecs that have all of these fields.
+    The fields are those of Lorenzo's speed figures, and the codecs those with figures for all of these fields.
     """
     chosen = [row for row in Result.load("lorenzo").tables[1].records() if row["rel"] == "1e-3"]
     fields = {row["field"] for row in chosen}
@@ -179,7 +179,7 @@ def speed_gpu(path: Path) -> None:
 
 
 def user_call(path: Path) -> None:
-    """Draw what calls that write and read files reach."""
+    """Draw the speed of calls that write and read files."""
     drawing, axes = figure(2, "What does a call reach, file included?")
     rows = Result.load("small_chunks").tables[0].records()
     sizes = [float(row["KiB"]) for row in rows]
@@ -219,7 +219,7 @@ def user_call(path: Path) -> None:
 
 
 def scaling(path: Path) -> None:
-    """Draw what more threads and more GPUs bring."""
+    """Draw the speed-up by more threads and more GPUs."""
     drawing, axes = figure(3, "What do more threads and more GPUs bring?", wide=True)
     threads = (1, 2, 4, 8, 16)
     for row in Result.load("gpu_pipeline").tables[0].records():

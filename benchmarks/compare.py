@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far values that came back are from the originals, fast enough for every round of a benchmark.
+"""The errors of decoded values, computed fast enough for every round of a benchmark.
 
 pyfilter.verify is the exact judge; it is asked where rounding in here could hide a broken bound.
 """
@@ -23,12 +23,12 @@ _BLOCK = 1 << 18  # values: the temporaries stay in the cache
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes
     ----------
     max_error : float
-        Largest error of an ordinary value; infinite where one is not finite any more.
+        Largest error of an ordinary value; infinite if one has become NaN or infinite.
     bound_kept : bool
         Every ordinary value is within the bound; with a bound of 0 all bits are equal.
     specials_kept : bool

@@ -117,7 +117,7 @@ def main(
     bound = field.bound(1e-3)
 
     def kept() -> bool:
-        """Return whether what came back keeps the bound, and wipe it."""
+        """Return whether the decoded values keep the bound, and wipe them."""
         error = float(np.abs(values.astype(np.float64) - out).max())
         out[...] = field.limits[1] + 1
         return error <= bound

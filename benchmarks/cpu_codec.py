@@ -38,7 +38,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement and what it is of."""
+    """A measurement, and the field, codec and bound that it is of."""
 
     field: str
     field_bytes: int
@@ -104,7 +104,7 @@ def measure_field(
 
 
 def floors(rows: list[Row], delta: bool) -> list[Floor]:
-    """Return the demands of the issue, with what was measured."""
+    """Return the issue's demands with the measured figures."""
     found: list[Floor] = []
     lossy = [row for row in rows if not row.label.startswith("Lossless")]
     for label in dict.fromkeys(row.label for row in lossy):

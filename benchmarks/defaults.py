@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What compress makes by default of real and made files, against `nccopy -d5 -s` and Cuszp2: benchmarks.defaults."""
+"""Sizes by compress's defaults of real and generated files, against `nccopy -d5 -s` and Cuszp2: benchmarks.defaults."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def made(folder: Path) -> None:
 
 
 def deflated(source: Path, target: Path) -> int | None:
-    """Return the size of nccopy's file; None where that leaves out values."""
+    """Return the size of nccopy's file; None if nccopy loses values."""
     done = subprocess.run(["nccopy", "-d5", "-s", source, target], capture_output=True, check=False)
     if done.returncode != 0 or not h5py.is_hdf5(target):
         return None
@@ -67,7 +67,7 @@ def deflated(source: Path, target: Path) -> int | None:
 
 
 def values_of(path: Path) -> int:
-    """Return how many values a file has in all."""
+    """Return the number of values in a file."""
     with h5py.File(path) as file:
         return sum(int(item.size or 0) for item in checking.datasets(file))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compressed: the floating-point arrays of ../shared/data, and fields made here, the same in every run."""
+"""The fields to compress: the floating-point arrays of ../shared/data, and generated ones, the same in every run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Field:
 
     @cached_property
     def fill(self) -> np.generic | None:
-        """The finite value that stands for "missing", None where there is none."""
+        """The finite value that stands for "missing", or None."""
         if self.generated:
             return None
         found = np.unique(self.values[np.isfinite(self.values) & (np.abs(self.values) > _MISSING_ABOVE)])
@@ -54,7 +54,7 @@ class Field:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """Lowest and highest finite value other than the fill value; (0, 0) where there is none."""
+        """Lowest and highest finite value other than the fill value; (0, 0) if there is none."""
         if self.generated:
             return float(self.values.min()), float(self.values.max())
         good = np.isfinite(self.values)

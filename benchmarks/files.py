@@ -56,7 +56,7 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Result:
-    """What one filter made of one field at one bound.
+    """The result of a filter on a field at a bound.
 
     Attributes
     ----------
@@ -96,12 +96,12 @@ class Result:
 
     @property
     def kept(self) -> bool:
-        """Whether everything that was promised came back."""
+        """Whether the filter kept all its promises."""
         return self.bound_kept and self.specials_kept
 
     @property
     def useful(self) -> bool:
-        """Whether the speed can be held against ours: special values are there, the bound is at most 1 % off."""
+        """Whether the speed is comparable with ours: special values are kept, the bound is exceeded by 1 % at most."""
         return not self.problem and self.specials_kept and self.max_error <= 1.01 * self.bound
 
     @property
@@ -112,7 +112,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Job:
-    """What one process does: a field, a filter, bounds (relative; "" for lossless filters), and where to write.
+    """The task of a process: a field, a filter, bounds (relative; "" for lossless filters), and the folder to write to.
 
     Fields smaller than ``least_bytes`` are repeated (METHOD).
     """
@@ -161,7 +161,7 @@ def in_own_process(field: Field, name: str, bounds: list[str], timeout: float, l
     Parameters
     ----------
     field, name, bounds
-        What to write with which filter; bounds relative, or "" for lossless filters.
+        The field, the filter and the bounds: relative, or "" for lossless filters.
     timeout
         Seconds after which the process is ended.
     least_bytes
@@ -176,13 +176,13 @@ def in_own_process(field: Field, name: str, bounds: list[str], timeout: float, l
         found, problem = _run(job, timeout)
     rest = bounds[len(found) :]
     failed = [replace(missing, relative=relative, problem=problem) for relative in rest]
-    if len(rest) > 1 and problem.startswith("crash"):  # what did not run yet may work
+    if len(rest) > 1 and problem.startswith("crash"):  # cases that did not run yet may work
         return found + failed[:1] + in_own_process(field, name, rest[1:], timeout, least_bytes)
     return found + failed
 
 
 def _run(job: Job, timeout: float) -> tuple[list[Result], str]:
-    """Return the results that came, and why there are no more."""
+    """Return the results so far, and the reason why there are no more."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(job, sender), daemon=True)
@@ -212,7 +212,7 @@ def _child(job: Job, sender: Connection) -> None:
     for relative in job.bounds:
         try:
             result = work(relative)
-        except Exception as error:  # whatever a filter does is a finding
+        except Exception as error:  # any behaviour of a filter is a finding
             text = " ".join(str(error).split())[:60]
             result = Result(job.field.name, job.name, relative, job.field.values.nbytes, problem=f"refused: {text}")
         sender.send(result)
@@ -221,7 +221,7 @@ def _child(job: Job, sender: Connection) -> None:
 
 
 def _in_memory(job: Job) -> Callable[[str], Result]:
-    """Return what measures ours in memory at a bound."""
+    """Return a function that measures ours in memory at a bound."""
     field, name = job.field, job.name
     bench = Bench()
     bench.load(field)
@@ -244,7 +244,7 @@ def _in_memory(job: Job) -> Callable[[str], Result]:
 
 
 def _through_h5py(job: Job) -> Callable[[str], Result]:
-    """Return what writes and reads files with a filter at a bound."""
+    """Return a function that writes and reads files with a filter at a bound."""
     field, name, path = job.field, job.name, job.path
     copies = -(-job.least_bytes // field.values.nbytes)
     values = np.concatenate([field.values] * copies) if copies > 1 else field.values

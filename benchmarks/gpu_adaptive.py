@@ -56,7 +56,7 @@ class Frames:
         self.decode(1)
 
     def check(self) -> bool:
-        """Return whether all values are those of the CPU, bit for bit."""
+        """Return whether all values equal the CPU's bit for bit."""
         wanted = [pyfilter.decode(head.tobytes()).reshape(-1) for head in self.heads]
         same = not bool(self.faults.any())
         for i in range(self.count):
@@ -86,7 +86,7 @@ def main(
     dtype: Annotated[str, typer.Option(help="Element type.")] = "f4",
     count: Annotated[int, typer.Option(help="Frames in a call.")] = 256,
 ) -> None:
-    """Decode batches of frames, and single ones; ends with status 1 where a value is not the CPU's."""
+    """Decode batches of frames, and single frames; end with status 1 if a value differs from the CPU's."""
     console = Console(width=160, highlight=False)
     table, good = Rows("", COLUMNS), True
     for name in fields.split(","):

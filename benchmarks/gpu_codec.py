@@ -71,7 +71,7 @@ class Batch:
         )  # fmt: skip
 
     def prepare_decode(self) -> int:
-        """Read sizes and headers of what was encoded; return the bytes of all frames."""
+        """Read sizes and headers of the frames; return the bytes of all frames."""
         sizes = self.sizes.get()
         most = cuda.MAX_HEADER_BYTES
         self.heads = np.ascontiguousarray(self.frames.reshape(self.copies, self.capacity)[:, :most].get())

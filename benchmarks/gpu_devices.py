@@ -42,7 +42,7 @@ LEGEND = (
     "with the others: what the host allows at that time. 'same': whether every chunk written, and every value read, is "
     "the CPU's. Bounds are fractions of the range."
 )
-PLANES = 256  # that are made at a time
+PLANES = 256  # values generated at a time
 
 
 def make(planes: int) -> NDArray[np.float32]:
@@ -119,7 +119,7 @@ class Run:
     def __init__(self, values: NDArray[np.float32], path: Path, rounds: int, devices: int) -> None:
         self.values = values
         self.span = float(values.max()) - float(values.min())
-        self.out = np.ones_like(values)  # its memory is there
+        self.out = np.ones_like(values)  # its memory is allocated
         self.expected = np.ones_like(values)
         self.path = path
         self.rounds = rounds
@@ -140,7 +140,7 @@ class Run:
             codec, what, f"{ratio:.1f}", f"{cpu:.1f}", f"{one:.1f}", f"{several:.1f}", f"{several / one:.2f}",
             f"{links / link:.2f}", f"{moved / times[2] / 1e9:.1f}", "yes" if found else "NO",
         )  # fmt: skip
-        print(*self.rows.rows[-1], sep="; ", flush=True)  # should the table never come
+        print(*self.rows.rows[-1], sep="; ", flush=True)  # in case the table never comes
 
     def with_links(self, works: Sequence[Callable[[], object]], to_host: bool) -> list[float]:
         """Return the seconds of works and of copies of as many bytes by one link and by all."""
@@ -149,7 +149,7 @@ class Run:
         return in_turns([*works, *copies], self.rounds, first_once=True)
 
     def writes(self, label: str, codec: pyfilter.Codec, planes: int, what: str = "write") -> None:
-        """Measure writing into datasets that are there, so that the file does not grow meanwhile."""
+        """Measure writing into existing datasets, so that the file does not grow meanwhile."""
         with h5py.File(self.path, "w") as file:
             sets = [
                 file.create_dataset(who, self.values.shape, "f4", chunks=(planes, 512, 512), **codec)
@@ -166,7 +166,7 @@ class Run:
         self.row(label, what, self.values.nbytes / stored, times, stored, sums[0] == sums[1] == sums[2])
 
     def reads(self, label: str, what: str = "read") -> None:
-        """Measure reading all of what was written last."""
+        """Measure reading everything that was written last."""
         with h5py.File(self.path, "r") as file:
             dataset = file["cpu"]
             works = [
@@ -180,7 +180,7 @@ class Run:
         self.row(label, what, self.values.nbytes / stored, times, stored, same(self.out, self.expected))
 
     def retrievals(self, label: str, fraction: float, where: str = "") -> None:
-        """Measure reading to a tolerance; whoever asks anew fetches anew."""
+        """Measure reading to a tolerance; each read fetches its bytes again."""
         fetched = 0
 
         def retrieve(out: NDArray[np.float32], **how: Any) -> None:
@@ -200,7 +200,7 @@ class Run:
         self.row(label, f"to {fraction:g}{where}", self.values.nbytes / fetched, times, fetched, found)
 
     def plain(self) -> str:
-        """Return what HDF5 does with values as they are."""
+        """Return HDF5's speed with uncompressed values."""
         part = self.values[: max(len(self.values) // 8, 1)]
         with h5py.File(self.path, "w") as file:
             dataset = file.create_dataset("plain", part.shape, "f4")
@@ -224,7 +224,7 @@ def pinned(run: Run) -> Iterator[None]:
 
 
 def allow(batch_mib: int, devices: int) -> int:
-    """Set the size of a batch, and how much memory of each device batches may have; return that."""
+    """Set the size of a batch and the memory of each device for batches; return the latter."""
     staging.BATCH_BYTES = batch_mib << 20
     cap = device_threads.THREADS * 5 * staging.BATCH_BYTES
     for number in range(devices):
@@ -241,7 +241,7 @@ def measure(
     begin: float,
     limit: float,
 ) -> None:
-    """Do one part of the work; one that fails is told of, and fails the whole in the end."""
+    """Do one part of the work; a part that fails is reported, and makes the whole run fail at its end."""
     if time.perf_counter() - begin > limit:
         print(f"no time left for {label}", flush=True)
         return
@@ -266,7 +266,7 @@ def main(
 ) -> None:
     """Measure and print the table."""
     begin = time.perf_counter()
-    warnings.simplefilter("error", RuntimeWarning)  # of batches that no device had memory for
+    warnings.simplefilter("error", RuntimeWarning)  # batches that did not fit any device's memory
     console = Console(width=200, highlight=False)
     count = pyfilter.gpu.device_count()
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()

@@ -39,7 +39,7 @@ def turbulence(planes: int, dtype: str, seed: int) -> Any:
 
 
 def sparse(planes: int, dtype: str, seed: int) -> Any:
-    """The same, zero outside a ball of half the planes' extent: where no front has arrived."""
+    """The same, with zeros outside a ball of half the planes' extent, which no front has reached."""
     values = turbulence(planes, dtype, seed)
     z, y, x = cupy.ogrid[:planes, :512, :512]
     values *= ((z - planes / 2) / planes) ** 2 + ((y - 256) / 512) ** 2 + ((x - 256) / 512) ** 2 < 0.09

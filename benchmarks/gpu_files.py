@@ -67,7 +67,7 @@ def raw_rates(folder: Path, size: int) -> tuple[float, float]:
 
 
 def file_rates(path: Path, shape: tuple[int, ...], codec: pyfilter.Codec, nbytes: int) -> tuple[float, float]:
-    """Return GB/s of original bytes that the file takes and gives without a device."""
+    """Return GB/s of original bytes when the CPU writes and reads the file."""
     with h5py.File(path) as file:
         dataset = file["x"]
         chunks = dataset.chunks

@@ -48,7 +48,7 @@ class Positions:
 
 
 def nbody(folder: Path, dtype: str, particles: int) -> Positions:
-    """Return the N-body positions of the test data, again and again."""
+    """Return the N-body positions of the test data, repeated."""
     chunk = cupy.asarray(np.load(folder / "nbody_pos_nx3_f32.npy").astype(dtype))
     chunks = max(1, particles // len(chunk))
     return Positions("N-body", chunk, cupy.tile(chunk, (chunks, 1)), chunks)
@@ -63,7 +63,7 @@ def even(dtype: str, particles: int) -> Positions:
 
 
 def sorted_rows(given: Positions, bound: float) -> Positions:
-    """Return the same particles, those of each chunk in the order that order "chunk" gives them."""
+    """Return the same particles, with each chunk sorted as by order "chunk"."""
     order = permutation(given.chunk, pyfilter.Particles(absolute=bound, order="chunk"), len(given.chunk))
     chunk = given.chunk[order]
     return Positions(given.name, chunk, cupy.tile(chunk, (given.chunks, 1)), given.chunks)

@@ -75,7 +75,7 @@ def one(name: str, inputs: list[Any]) -> Chunks:
 
 
 def sets(dtype: str, parts: list[str]) -> list[Any]:
-    """Return functions that make what is measured, of the sets that are named."""
+    """Return functions that make the inputs of the named sets."""
     planes = GIB >> (20 if dtype == "f4" else 21)
     walk, rows = GIB // int(dtype[1]), GIB // int(dtype[1]) // 16384
     made = {
@@ -92,7 +92,7 @@ def sets(dtype: str, parts: list[str]) -> list[Any]:
 
 
 def measure(table: Rows, given: Chunks, relative: str) -> tuple[bool, float, float]:
-    """Add a row. Whether every bound is kept; GB/s with measured errors, and of decompression."""
+    """Add a row; return whether every bound is kept, GB/s with measured errors, and GB/s of decompression."""
     first = given.inputs[0]
     bound = float(relative) * float(first.max() - first.min()) if relative else None
     speeds = []

@@ -75,7 +75,7 @@ def stored_bytes(values: NDArray[Any], **how: Any) -> int:
 
 
 def peer_bytes(values: NDArray[Any]) -> dict[str, int | None]:
-    """Return the bytes that each peer needs, None where it cannot take the type or is not installed."""
+    """Return the bytes that each peer needs, None if it does not support the type or is not installed."""
     import hdf5plugin
 
     sizes: dict[str, int | None] = {
@@ -92,7 +92,7 @@ def peer_bytes(values: NDArray[Any]) -> dict[str, int | None]:
 
 
 def pcodec_bytes(values: NDArray[Any], level: int) -> bytes:
-    """Return what pcodec makes of the values."""
+    """Return the values compressed by pcodec."""
     pcodec: Any = importlib.import_module("pcodec")
     made: bytes = pcodec.standalone.simple_compress(values.reshape(-1), pcodec.ChunkConfig(compression_level=level))
     return made

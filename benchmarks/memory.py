@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Speed of a codec in memory through the C ABI, against memcpy of the same bytes. METHOD says how.
 
-Everything that is called in the timed part is made before it: buffers (their pages touched), addresses, requests.
+All arguments of the timed part are made before it: buffers (their pages touched), addresses, requests.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class Measured:
     ratio : float
         Original bytes by frame bytes.
     bound : float
-        The absolute bound asked for, 0 for none.
+        The requested absolute bound, 0 for none.
     stored_as : str
-        The codec that the frame names; differs from the one asked for where a bound gains nothing.
+        The codec that the frame names; it differs from the requested one if the bound gains nothing.
     outcome : Outcome
-        What came back.
+        The decoded values' errors.
     memcpy, encode, decode : float
         One thread.
     encode_gain, decode_gain : float
@@ -115,7 +115,7 @@ class Measured:
     cached : tuple of float
         memcpy, encode and decode of one copy again and again.
     busy : float
-        CPU time by wall time of the single-thread rounds; below 1 something else had the core.
+        CPU time by wall time of the single-thread rounds; below 1 another program used the core.
     """
 
     ratio: float
@@ -132,7 +132,7 @@ class Measured:
 
     @property
     def ok(self) -> bool:
-        """Whether the codec did what it promises."""
+        """Whether the codec kept its promises."""
         return self.outcome.bound_kept and self.outcome.specials_kept
 
     @property

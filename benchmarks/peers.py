@@ -40,7 +40,7 @@ LEGEND = (
 
 
 def run_field(field: Field, bounds: list[str], names: Sequence[str], timeout: float, least: int) -> list[Result]:
-    """Return what every filter made of one field, each in a process of its own."""
+    """Return the results of every filter on a field, each in a process of its own."""
     found: list[Result] = []
     for name in names:
         asked = [""] if name in (NONE, *LOSSLESS) else bounds
@@ -128,21 +128,21 @@ def summary(results: list[Result]) -> Rows:
 
 
 def _ours_of(results: list[Result], other: Result, name: str) -> Result | None:
-    """Return our result to hold against another; lossless ones against ours at the middle bound."""
+    """Return our result to compare with another; lossless ones are compared with ours at the middle bound."""
     mine = [item for item in results if item.name == name and item.field == other.field and not item.problem]
     exact = [item for item in mine if item.relative == other.relative]
     return exact[0] if exact else (mine[len(mine) // 2] if mine else None)
 
 
 def _against(results: list[Result], name: str, base: str) -> list[list[tuple[float, str]]]:
-    """Return our multiples of a filter for writing, reading and both, for every case in which it did its work."""
+    """Return our multiples of a filter for writing, reading and both, for every case in which it worked."""
     cases = [result for result in results if result.name == name and result.useful]
     pairs = [(multiples(item, _ours_of(results, item, base)), item.where) for item in cases]
     return [[(pair[position], where) for pair, where in pairs] for position in range(3)]
 
 
 def floors(results: list[Result]) -> list[Floor]:
-    """Return the demands of the issue, with what was measured."""
+    """Return the issue's demands with the measured figures."""
     memory = [result for result in results if result.name == OURS_MEMORY and not result.problem]
     large = [item for item in memory if item.field_bytes >= SCALING_MIN_BYTES]
     found = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a progressive dataset costs at each tolerance, against SZ3 made for it. python -m benchmarks.progressive."""
+"""Bytes of a progressive dataset at each tolerance, against SZ3 at that bound. python -m benchmarks.progressive."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check(field: Field, read: NDArray[Any], error: float) -> None:
 
 
 def fetched(field: Field, errors: str, folder: Path) -> tuple[int, list[int]]:
-    """Return the bytes of a field's chunk, and those that each tolerance fetches of it."""
+    """Return the bytes of a field's chunk, and the bytes fetched for each tolerance."""
     path = folder / "field.h5"
     with h5py.File(path, "w") as file:
         codec = pyfilter.Progressive(errors=errors)
@@ -91,7 +91,7 @@ def speeds(field: Field, folder: Path) -> list[float]:
         cells.append(seconds(partial(pyfilter.encode, values, codec, fill_value=field.fill), 3))
     with pyfilter.progressive.open(str(folder / "field.h5"), "x") as reader:
         for wanted in (None, field.bound(1e-2)):
-            reader.read(wanted)  # fetched, so that decoding is all that is measured
+            reader.read(wanted)  # fetched before, so that only decoding is measured
             cells.append(seconds(partial(reader.read, wanted), 3))
     return [values.nbytes / 1e9 / cell for cell in cells]
 

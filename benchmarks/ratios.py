@@ -78,7 +78,7 @@ def sz3_ratio(values: NDArray[Any], bound: float) -> float | None:
 
 
 def filled(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the field with its holes filled smoothly: means of what is around, from the rim inwards, then relaxed."""
+    """Return the field with its holes filled smoothly: by means of neighbours, from the rim inwards, then relaxed."""
     x = np.where(missing, 0.0, values).astype(np.float64)
     known = ~missing
     while not known.all():
@@ -120,7 +120,7 @@ def holes(data: Path | None) -> tuple[Rows, list[str]]:
 
 
 def encoded(values: NDArray[Any], codec: pyfilter.Codec, fill: Any) -> tuple[float, pyfilter.FrameInfo]:
-    """Return the ratio and what the frame says; every value is checked against the bound."""
+    """Return the ratio and the frame's header; every value is checked against the bound."""
     frame = pyfilter.encode(values, codec, fill_value=fill)
     info = pyfilter.frame_info(frame)
     back = pyfilter.decode(frame)

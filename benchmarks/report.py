@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run prints around its figures: where they come from, tables, floors; and where they are kept."""
+"""The output of a run besides its figures: their origin, tables, floors; and the files that keep them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def load() -> str:
 
 
 def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
-    """Return the lines that say what was measured, where and when."""
+    """Return the lines with the command, the machine and the date of a measurement."""
     file = library.path()
     shown = "missing"
     if file is not None:
@@ -109,16 +109,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class Floor:
-    """One demand: ``value >= wanted`` for every field and bound; or, without ``wanted``, only what was measured.
+    """A demand: ``value >= wanted`` for every field and bound; or, without ``wanted``, only the measured values.
 
     Attributes
     ----------
     what : str
-        What is demanded.
+        The demand in words.
     wanted : float or None
         The smallest value allowed.
     values : list of (float, str)
-        What was measured, and where.
+        The measured values, and their cases.
     """
 
     what: str
@@ -158,7 +158,7 @@ def keep(
     markdown: Path | None,
     save: bool,
 ) -> list[str]:
-    """Write a result as Markdown to a file, and to benchmarks/results/<marker>.json; return what was written."""
+    """Write a result as Markdown to a file, and to benchmarks/results/<marker>.json; return the result."""
     result = Result.of(list(head), legend, list(findings), [table.table() for table in tables])
     written: list[str] = []
     if markdown is not None:
@@ -180,7 +180,7 @@ def report(
     markdown: Path | None,
     save: bool,
 ) -> None:
-    """Print where figures come from, tables and findings, and keep them as `keep` does."""
+    """Print the origin of figures, tables and findings, and keep them as `keep` does."""
     console.print("\n".join(head), legend, sep="\n")
     for table in tables:
         table.show(console)

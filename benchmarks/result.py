@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The result of a benchmark: tables, findings, and where they come from. benchmarks/results/ has one file for each.
+"""The result of a benchmark: tables, findings, and their origin. benchmarks/results/ has one file for each.
 
 ``python -m benchmarks.result peers`` prints the tables of a file, as Markdown. Neighbours: report.py makes
 results, charts.py draws them.
@@ -23,7 +23,7 @@ class Table:
     Attributes
     ----------
     title : str
-        What the table shows; empty where the result has one table.
+        The table's title; empty if the result has one table.
     columns : list of str
         Heads of the columns.
     rows : list of list of str
@@ -37,7 +37,7 @@ class Table:
     def records(self) -> list[dict[str, str]]:
         """Return each row as a mapping from column to cell.
 
-        A head that is there twice, as C and D for several codecs, gets the number of its column behind it.
+        A repeated head, such as C and D for several codecs, gets the number of its column behind it.
         """
         heads: list[str] = []
         for index, head in enumerate(self.columns):
@@ -54,16 +54,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Result:
-    """What a benchmark found, and how.
+    """The result of a benchmark, and its origin.
 
     Attributes
     ----------
     command, commit, date : str
-        What was run, of which commit of the project, and when (UTC).
+        The command, the commit of the project, and the date (UTC).
     machine : dict of str to str
-        CPU, GPU, system, library, data: each as the benchmark said it.
+        CPU, GPU, system, library, data: each as the benchmark printed it.
     legend : str
-        What the columns mean.
+        The meaning of the columns.
     findings : list of str
         Floors that were held or not, geometric means.
     tables : list of Table

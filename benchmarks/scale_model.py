@@ -2,7 +2,7 @@
 """A petabyte on 1000 nodes: rates measured here, and a model of queues that says where time goes.
 
 python -m benchmarks.scale_model measures what one core and one file take, then lets 1000 nodes compress and write, and
-read and decompress, through the targets of a parallel file system. docs/scale.md says what comes out.
+read and decompress, through the targets of a parallel file system. docs/scale.md has the results.
 
 The model: each node works through its share in blocks. A block is compressed by all cores of the node, sent to one
 target of the file system, and waits there for the blocks before it. A node has at most four blocks under way. The time
@@ -70,7 +70,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Coding:
-    """What a node does to values: bytes a second both ways, and how much smaller they become."""
+    """A node's codec: bytes a second both ways, and the ratio."""
 
     name: str
     encode: float
@@ -111,7 +111,7 @@ def run(machine: Machine, coding: Coding, *, write: bool) -> Outcome:
     heapq.heapify(events)
     busy, end, number = 0.0, 0.0, 0
     while events:
-        now, node = heapq.heappop(events)  # a block is compressed, or is asked for
+        now, node = heapq.heappop(events)  # a block is compressed, or requested
         target, taken = targets[number], service * factors[number]
         number += 1
         begin = max(now + (send if write else 0.0), free[target])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """xarray's engine, Dask and MPI against what they replace, and their floors. python -m benchmarks.scale_out.
 
-All works of a row take turns, so that what else the machine does meets all of them. Ranks of MPI are measured where
+All works of a row take turns, so that other load of the machine affects all of them. Ranks of MPI are measured where
 PYFILTER_MPI_PYTHON names a Python whose h5py is built with MPI (scripts/clients makes one).
 """
 
@@ -105,7 +105,7 @@ def repeated(values: NDArray[Any], folder: Path) -> Path:
 
 
 def in_turns(works: Sequence[Callable[[], float | None]], rounds: int) -> list[tuple[list[float], list[float]]]:
-    """Return seconds and CPU seconds of each, after a round that does not count; a work may say its own seconds."""
+    """Return seconds and CPU seconds of each, after a round that does not count; a work may report its own seconds."""
     taken: list[tuple[list[float], list[float]]] = [([], []) for _ in works]
     for turn in range(rounds + 1):
         for (times, cpu), work in zip(taken, works, strict=True):
@@ -118,7 +118,7 @@ def in_turns(works: Sequence[Callable[[], float | None]], rounds: int) -> list[t
 
 
 class Table:
-    """Rows, and what the floors are judged by."""
+    """Rows, and the figures of the floors."""
 
     def __init__(self) -> None:
         self.rows = Rows("", COLUMNS)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One call with several threads against one with one, and against what the machine gives. python -m benchmarks.scaling.
+"""A call with several threads against one thread, and against the machine's own limit. python -m benchmarks.scaling.
 
-Two cores of a virtual machine are often two threads of one core, or slower together than alone: then no program is
+Two cores of a virtual machine are often two threads of one core, or slower together than alone. Then no program is
 twice as fast with both. So the same rounds also time that many callers at once, each with one thread and arrays of its
 own, who share nothing but the machine.
 """
@@ -45,7 +45,7 @@ LEGEND = (
 
 @dataclass
 class Arrays:
-    """What one caller works on: values, a frame, and a target whose pages are there."""
+    """The memory of a caller: values, a frame, and a target whose pages exist."""
 
     values: NDArray[Any]
     request: Any
