@@ -41,9 +41,9 @@ class Finding:
         "filter missing": this process cannot read the dataset.
         "filter order": filters before ours (or another lossy one) change what the bound holds for.
         "not configured": the filter's set_local did not run, so chunks are not compressed.
-        "unreadable settings": the filter's cd_values are not those of this release.
-        "larger bound": chunks with a relative bound (or psnr) were written in parts, and their range became smaller:
-        values that were there before keep the bound of the larger range. Looked for where no filter follows ours.
+        "unreadable settings": the filter's cd_values are of another release. "larger bound": chunks with a relative
+        bound (or psnr) were written in parts, and their range became smaller: values that were there before keep the
+        bound of the larger range. Looked for where no filter follows ours.
     chunks : int
         How many chunks it concerns.
     detail : str
@@ -106,7 +106,7 @@ def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Fi
     Parameters
     ----------
     target : path, h5py.Group or h5py.Dataset
-        A file (opened for reading here), or what is open already; a group stands for everything below it.
+        A file (opened for reading here), or an open object; a group stands for everything below it.
 
     Returns
     -------

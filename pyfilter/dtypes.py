@@ -94,7 +94,7 @@ def pattern(value: Any, dtype: np.dtype[Any]) -> int:
     if given.size == 1 and given.dtype.kind in "fiu":
         with np.errstate(all="ignore"):
             stored = given.reshape(1).astype(target)
-        # a float is rounded to the type, as HDF5 does; an integer type must hold exactly what is asked for
+        # a float is rounded to the type, as HDF5 does; an integer type must hold the requested value exactly
         if target.kind == "f" or stored.item() == given.item():
             return int(stored.view(bits_dtype(target))[0])
     message = f"fill value {value!r} is not one value that {target.name} can hold"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pyfilter raises: one exception per family of status codes (filter/c_api.h), and a few of Python's own side.
+"""The exceptions of pyfilter: one for each family of status codes (filter/c_api.h), and a few of the Python side.
 
 Each is also the built-in exception that a caller without knowledge of pyfilter would catch.
 """

@@ -132,7 +132,7 @@ class Guarantee:
         return int(np.count_nonzero(self.broken(before, after))) + self.outside(before, after, part)
 
     def fitted(self, dataset: h5py.Dataset, masks: h5py.Group | None = None) -> Guarantee:
-        """Return it for a dataset: regions cut to its shape, masks read from its file or that of ``masks``."""
+        """Return the guarantee for a dataset: regions cut to its shape, masks read from its or ``masks``' file."""
         found = tuple(region.fitted(dataset, dataset.file if masks is None else masks) for region in self.regions)
         specials = tuple({**_missing(dataset), **{item.tobytes(): item for item in self.specials}}.values())
         return replace(self, regions=found, specials=specials)

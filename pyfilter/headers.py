@@ -37,11 +37,11 @@ class FrameInfo:
         The array's shape, slowest dimension first.
     bound : float
         Error bound that the values keep: absolute, in the unit of the data, or relative to each value where
-        ``pointwise_relative`` says so; 0.0 where they are bit-exact. That of values that were written when the frame
-        was encoded; see ``carried_bound`` for others.
+        ``pointwise_relative`` says so; 0.0 where they are bit-exact. The bound of values that were written when the
+        frame was encoded; see ``carried_bound`` for others.
     carried_bound : float
         Error bound of older values: a chunk was written in parts, its range became smaller, and older values keep the
-        chunk's earlier bound. 0.0 where there are none. No value is farther from what was written than the larger of
+        chunk's earlier bound. 0.0 where there are none. No value is farther from the written one than the larger of
         both bounds (`error_bound`).
     pointwise_relative : bool
         Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What moves chunks between arrays and files; `pyfilter.read`, `write` and `create_dataset` (h5.py) are made of it.
+"""Moves chunks between arrays and files; `pyfilter.read`, `write` and `create_dataset` (h5.py) are made of this.
 
 layout.py has chunk shapes and the grid of chunks, selection.py the selections of users. pipeline.py tells whether
 chunks may bypass HDF5's pipeline, and how they are encoded then. stored.py finds and reads chunks in the file.

@@ -110,7 +110,7 @@ def read_file(
     version
         Of the file, when its datasets were looked at; None is returned for another one.
     names
-        Paths of the dataset, of which the first that is there counts.
+        Paths of the dataset; the first existing one counts.
     shape
         The shape that it must have; None is returned otherwise.
     key

@@ -22,7 +22,7 @@ Box = tuple[tuple[int, int], ...]
 def basic_selection(selection: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[bool, ...]] | None:
     """Return a selection of integers and slices of step 1 as one box, and which of its dimensions stay.
 
-    None for every other selection, wrong ones included: h5py reads it or says what is wrong.
+    None for all other selections, invalid ones included: h5py reads them or reports the error.
     """
     items = list(selection) if isinstance(selection, tuple) else [selection]
     dots = [position for position, item in enumerate(items) if item is Ellipsis]
@@ -111,6 +111,6 @@ def expanded(
 
 
 def wrong_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    """Return what is wrong with ``out`` for values of a shape and type."""
+    """Return the text of the error that ``out`` does not fit a shape and type."""
     found = f"{out.shape}, {out.dtype}{'' if out.flags.writeable else ', read-only'}"
     return f"out must be writeable, of shape {shape} and a type that holds {dtype}; got {found}"

@@ -16,7 +16,7 @@ ENGINES = ("h5netcdf", "netcdf4")
 
 
 class Opener:
-    """What opens a store for writing; loads our stores when it is first called."""
+    """Opens a store for writing; loads our stores when it is first called."""
 
     def __init__(self, engine: str) -> None:
         self.engine = engine

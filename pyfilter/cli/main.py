@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    """End by the signal, as a shell reports it (128 + number), after what is temporary has been removed."""
+    """End by the signal, as a shell reports it (128 + number), once temporary files are removed."""
     signals.run()
     progress.show_cursor()
     signal.signal(number, signal.SIG_DFL)

@@ -143,7 +143,7 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
             bound: Codec | float = 0.0
             claim = None if wish is not None else provenance.claimed(other)
             if codec is None and claim is not None and dataset.dtype.kind in "fiu":
-                bound = _of_claim(claim)  # the filter is gone, the values are those that it left
+                bound = _of_claim(claim)  # the filter was removed; the values are the decoded ones
             if codec is not None and not codec.is_lossless:
                 bound = codec
             if wish is not None and dataset.dtype.kind == "f":

@@ -270,7 +270,7 @@ def _short(value: object) -> str:
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str | int | bool:
-    """Return a parameter's value in its normal form: that of `parameter_value`."""
+    """Return a parameter's value in the normal form, as `parameter_value` does."""
     numeric = all(item.isdigit() for item in allowed)
     if set(allowed) == {"true", "false"}:
         if isinstance(value, (bool, np.bool_)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HierarchicalDelta: the dense codec. In the library it is kernels/hierarchical_delta/.
 
-Its payload is section 7 of docs/format.md. The scheme is that of AATROX: differences run through whole tiles, of which
-only the first value is stored.
+Its payload is section 7 of docs/format.md. The scheme follows AATROX: differences run through whole tiles, and only a
+tile's first value is stored whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class HierarchicalDelta(Codec):
     ``pointwise_relative`` and ``psnr`` is given.
 
     The bound of integers is rounded down to an integer; 0 keeps every bit. It is at most 2^30 (2^62 for 64 bits). Its
-    unit is that of the stored integers, also where netCDF's ``scale_factor`` turns them into other numbers.
+    unit is the stored integers' own, even if netCDF's ``scale_factor`` turns them into other numbers.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lorenzo: the small-file codec. In the library it is kernels/lorenzo/.
 
-Its payload is section 8 of docs/format.md. Prediction and dual quantisation are those of cuSZ; residuals go to
-interleaved rANS coders whose tables depend on neighbouring residuals, or to a Huffman coder.
+Its payload is section 8 of docs/format.md. Prediction and dual quantisation follow cuSZ; residuals go to interleaved
+rANS coders whose tables depend on neighbouring residuals, or to a Huffman coder.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Particles(Codec):
         Largest error of a coordinate, in the unit of the data; finite and > 0.
     relative : float, optional
         Largest error as a fraction of the range (highest minus lowest finite value of all coordinates, the fill value
-        left out); finite and > 0. The HDF5 filter takes each chunk's range, `pyfilter.create_dataset` that of the
-        whole array.
+        left out); finite and > 0. The HDF5 filter takes each chunk's range, `pyfilter.create_dataset` the whole
+        array's.
     psnr : float, optional
         Lowest peak signal-to-noise ratio in dB, as for the other codecs; > 0 and at most 6000.
     order : {"kept", "tile", "chunk"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a comparison comes to: the best form of each codec, and which one to take."""
+"""The advice that follows from a comparison: the best form of each codec, and the codec to take."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def panel(figure: Any, axes: Any, values: NDArray[Any], scale: float | None, tit
 
 
 def _ordinary(values: NDArray[Any], sample: Sample) -> NDArray[np.float64]:
-    """Return values as float64 with NaN for those that stand for "missing"."""
+    """Return values as float64, with NaN in place of missing ones."""
     found = np.array(values, dtype=np.float64)
     for special in sample.specials:
         found[values == special] = np.nan

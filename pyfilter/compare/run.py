@@ -82,7 +82,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it did what it should: figures, the bound, the missing values."""
+        """Whether the candidate gave figures and kept the bound and the missing values."""
         return not self.problem and self.bound_kept and self.specials_kept
 
     @property

@@ -138,7 +138,7 @@ class Chunk:
         return self._parts[level]
 
     def ask(self, tolerance: float, level: int) -> list[Range]:
-        """Choose the segments for a tolerance, and return the file ranges of those not yet fetched."""
+        """Choose the segments for a tolerance, and return the file ranges of segments not yet fetched."""
         assert self.info is not None
         if not self.progressive:
             self.error = self.info.error_bound

@@ -99,14 +99,14 @@ def read(
     devices: Sequence[int],
     counted: Callable[[int], None],
 ) -> tuple[list[Chunk], list[Chunk]]:
-    """Read a region of a dataset to a tolerance, limited to ordinary chunks of which nothing has been fetched.
+    """Read a region of a dataset to a tolerance, limited to ordinary chunks without fetched segments.
 
     Parameters
     ----------
     source
         The file.
     wanted
-        The region's chunks in C order of the grid; none is missing. They keep what is fetched.
+        The region's chunks in C order of the grid; none is missing. They keep the fetched segments.
     request
         Their type and shape.
     tolerance

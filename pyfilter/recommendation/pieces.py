@@ -35,7 +35,7 @@ _PIECE_BYTES = 2 << 20
 _WIDEST = 1024  # values of a plane's row or column in a sample
 _SLAB_BYTES = 8 << 20  # that a thread works on; measures need some ten arrays of float64 of it
 _EDGES = (8, 64, 64)
-_MANY, _FAR = 0.001, 1000.0  # a value of which there are so many, so far out, stands for "missing"
+_MANY, _FAR = 0.001, 1000.0  # a value this frequent and this far outside the others stands for "missing"
 _TYPE_ONLY = HierarchicalDelta(absolute=1.0)  # a request for the range says the type only
 
 

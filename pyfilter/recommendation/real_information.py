@@ -76,7 +76,7 @@ def up_to(information: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.
 def kept_bits(values: NDArray[np.float64], errors: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.intp]:
     """Return for each value the index in `up_to`: 0 for nothing, 1 + k for k mantissa bits that its error leaves.
 
-    An error of at most half a unit of mantissa bit k is what rounding to k bits does.
+    Rounding to k bits makes an error of at most half a unit of mantissa bit k.
     """
     mantissa = int(np.finfo(dtype).nmant)
     _, exponent = np.frexp(values)

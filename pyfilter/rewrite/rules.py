@@ -107,7 +107,7 @@ def _key(path: str, table: Mapping[str, object]) -> tuple[str | None, bool]:
 
 
 def unused(keys: Iterable[str], file: h5py.File) -> list[str]:
-    """Return those of the names, patterns and standard names that no dataset of a file has."""
+    """Return the names, patterns and standard names that no dataset of a file has."""
     left = set(keys)
     for dataset in checking.datasets(file):
         path = str(dataset.name)

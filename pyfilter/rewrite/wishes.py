@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is asked for one variable, as text (``lorenzo:absolute:0.1``) or as a table of a TOML file, made a codec."""
+"""The request for a variable, as text (``lorenzo:absolute:0.1``) or as a table of a TOML file, made a codec."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks a bound: exactly, value by value, with special values bit for bit.
 
-Integers are compared as integers, their differences as unsigned ones, which hold any.
+Integers are compared as integers; their differences are unsigned, so they cannot overflow.
 
 x - y of two floats is s + e without error (Knuth's TwoSum: s the rounded difference, e its rounding error), and
 rounding keeps order. So |s| < bound proves the bound kept, |s| > bound proves it broken, and where |s| == bound the

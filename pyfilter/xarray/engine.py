@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The engine "pyfilter" of xarray: netCDF-4 files opened lazily, compressed chunks decoded by several threads.
 
-Names, coordinates, attributes and encodings are those of engine netcdf4, whose store reads them (of h5netcdf for
-addresses and file objects). If no engine is named, xarray imports the engines of all installed packages to choose one.
-So a process knows the filter, for engines netcdf4 and h5netcdf too.
+Names, coordinates, attributes and encodings equal engine netcdf4's, whose store reads them (h5netcdf's for addresses
+and file objects). If no engine is named, xarray imports the engines of all installed packages to choose one. So a
+process knows the filter, for engines netcdf4 and h5netcdf too.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         Raises
         ------
         ValueError
-            If it is not one of this release; the text names what is wrong.
+            If it is not one of this release; the text names the wrong argument.
         """
         return cls(*configuration.parse({key: value for key, value in config.items() if key != "id"}))
 

@@ -74,7 +74,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         Raises
         ------
         ValueError
-            If they are not of this codec or this release; the text names what is wrong.
+            If they are not of this codec or this release; the text names the wrong argument.
         """
         configuration.require_name(data, configuration.NAME)
         return cls(*configuration.parse(data.get("configuration") or {}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the codecs of format 3 share about stored chunks: whether a frame is one of an array's, and reading alone.
+"""Shared by the codecs of format 3: the check that a frame belongs to an array, and a codec that only reads.
 
 `StoredFrames` is the codec "numcodecs.pyfilter" of virtual stores. As in HDF5, zarr-python turns values to bytes by its
 own codec and then filters these bytes.
