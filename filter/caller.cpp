@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the calling libhdf5 from a return address (caller.hpp): dladdr names the module, dlopen(RTLD_NOLOAD) opens it
-// whatever scope it was loaded in, dlsym gives its functions. A libhdf5 linked into the program itself is found through
-// the program's own exported symbols.
+// Finds the calling libhdf5 from a return address (caller.hpp). dladdr names the module, dlopen(RTLD_NOLOAD) opens it
+// in whatever scope it was loaded, and dlsym gives its functions. A libhdf5 linked into the program itself is found
+// through the program's own exported symbols.
 #include "filter/caller.hpp"
 
 #include <dlfcn.h>

@@ -155,10 +155,10 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   return kOk;
 }
 
-// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written: this padding must not
-// widen the range. Programs on netCDF's fill mode "no fill" (nccopy, CDO, NCO, WRF) hide a variable's _FillValue from
-// HDF5. nccopy passes the stored words of the file that it copies: their fill value holds. In words of a user there is
-// none, so a bound that depends on the range is refused.
+// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written. This padding must
+// not widen the range. Programs on netCDF's fill mode "no fill" (nccopy, CDO, NCO, WRF) hide a variable's _FillValue
+// from HDF5. nccopy passes the stored words of the file that it copies: their fill value holds. In words of a user
+// there is none, so a bound that depends on the range is refused.
 Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
   Request& request = dataset->request;
   bool declared = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks as they are stored (c_api.h): their offsets in the file, listed by HDF5's walk over the chunks, and their
-// bytes, read by several threads. Python would need some microseconds a chunk for either.
+// Stored chunks (c_api.h): HDF5's walk over the chunks lists their offsets in the file, and several threads read their
+// bytes. Python would need some microseconds a chunk for either.
 #include "filter/stored_chunks.hpp"
 
 #include <unistd.h>

@@ -27,8 +27,8 @@ KFN double resolve_relative(double fraction, double low, double high) {
 inline constexpr double kHighestPsnr = 6000;  // dB; 10^(-300) of the range
 
 // A fraction of the range that is not above 10^(-psnr / 20). If every error is within it, so is their root mean square.
-// The roundings of the quotient, of log2(10) and of the product change the exponent by less than 2^-41 (it is
-// at least -997), those of exp2_of are a few 2^-53: 2^-40 is more than all of them.
+// The roundings of the quotient, of log2(10) and of the product change the exponent, which is at least -997, by less
+// than 2^-41. The roundings of exp2_of are a few 2^-53. 2^-40 is more than their sum.
 inline double fraction_of_psnr(double psnr) {
   const double exponent = -(psnr / 20) * 0x1.a934f0979a371p+1;
   return exp2_of(exponent) * (1 - 0x1p-40);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prefetching for stores. A processor loads a cache line before it stores to it, even if the whole line is written, and
-// its hardware prefetches less for stores than for loads. Prefetching made decoding 1.4 to 3 times as fast
+// Prefetching for stores. A processor loads a cache line before it stores to it, even if the whole line is written.
+// Hardware prefetches less for stores than for loads. Prefetching made decoding 1.4 to 3 times as fast
 // (docs/lab/cpu-memory.md).
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compilation targets. Codec sources (in stages/ and the codecs' folders) are compiled once per CPU level: every such
-// translation unit defines PYF_LEVEL (baseline, avx2, avx512) and one of PYF_LEVEL_*, and everything between
-// PYF_BEGIN_TARGET and PYF_END_TARGET lands in the namespace pyfilter::<level> with that level's instructions.
-// What is included before PYF_BEGIN_TARGET (the standard library, core/) stays portable, so no inline function of the
-// standard library is ever emitted with instructions that the machine may lack.
+// Compilation targets. Codec sources (in stages/ and the codecs' folders) are compiled once per CPU level. Every such
+// translation unit defines PYF_LEVEL (baseline, avx2, avx512) and one of PYF_LEVEL_*. Code between PYF_BEGIN_TARGET and
+// PYF_END_TARGET is in the namespace pyfilter::<level> and uses that level's instructions. Headers included before
+// PYF_BEGIN_TARGET (the standard library, core/) stay portable. So no inline function of the standard library is ever
+// emitted with instructions that the machine may lack.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -30,7 +30,7 @@ struct TileShape {
   static constexpr std::uint32_t kBlockZ = kExtent.bz, kBlockY = kExtent.by, kBlockX = kExtent.bx;
   static constexpr std::uint32_t kBlocksZ = kZ / kBlockZ, kBlocksY = kY / kBlockY, kBlocksX = kX / kBlockX;
 
-  // Coordinates of a block's first position in its tile. Blocks are numbered along z, then y, then x: the lanes of a
+  // Coordinates of a block's first position in its tile. Blocks are numbered along z, then y, then x. So the lanes of a
   // warp hold neighbours along z and y, and only differences along x need values of another warp.
   static constexpr std::uint32_t block_z(std::uint32_t b) { return b % kBlocksZ * kBlockZ; }
   static constexpr std::uint32_t block_y(std::uint32_t b) { return b / kBlocksZ % kBlocksY * kBlockY; }

@@ -2,7 +2,7 @@
 // Encodes chunks that are written in parts. HDF5 decodes a chunk, replaces some of its values, and has the whole chunk
 // encoded again. A bound that depends on the range of values would then move decoded values a second time, and so would
 // a codec that predicts from reconstructed values. So such a chunk is encoded together with the frame that it was
-// decoded from: values that were not written again keep their error, or get one within the chunk's present bound.
+// decoded from. Values that were not written again keep their error, or get one within the chunk's present bound.
 // docs/reliability.md states the promise.
 #pragma once
 

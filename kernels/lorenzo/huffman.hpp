@@ -85,9 +85,9 @@ inline void make_codebook(const std::uint32_t* counts, CodebookScratch& s, Codeb
   assign_lengths(counts, used, s, book);
 }
 
-// Single codewords up to the last used one, then pairs of numbers below `reach`, then the escape: for each a bit
-// whether it is used, and the difference of its length to the last used one's, in unary, in the order 0, -1, 1, -2, 2
-// and so on.
+// The order of codewords in bits: single ones up to the last used one, pairs of numbers below `reach`, the escape. Each
+// has a bit whether it is used; then comes the difference of its length to the last used codeword's. It is in unary, in
+// the order 0, -1, 1, -2, 2 and so on.
 inline constexpr std::uint32_t kFirstLength = 8, kMostLengthSteps = 2 * kMostCodeBits;
 
 template <class Visit>

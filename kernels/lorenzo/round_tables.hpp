@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables of a chunk's symbols in the form that encoders of whole rounds want (cpu/simd/encode_rounds.hpp): all
-// that a step needs of a residual, or of a symbol, in eight bytes.
+// Tables of a chunk's symbols for encoders of whole rounds (cpu/simd/encode_rounds.hpp). An entry of eight bytes has
+// all that a step needs for a residual or a symbol.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles to codes of their coordinates, axis by axis, and the set of special particles: those with a coordinate
-// without a code (NaN, infinite, out of reach, the sentinel).
+// Particles to codes of their coordinates, axis by axis, and the set of special particles. A special particle has a
+// coordinate without a code (NaN, infinite, out of reach, the sentinel).
 #pragma once
 
 #include <algorithm>

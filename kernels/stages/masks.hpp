@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values of a block picked by bit masks, and codes for values that have none. N is 16, 32 or 64; Code is the unsigned
-// integer as wide as a value, and values are taken as their bits, so that those of a NaN never pass through a
-// floating-point register.
+// integer as wide as a value. Values are handled as their bits, so that a NaN never passes through a floating-point
+// register.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit planes of 32 residuals (docs/format.md, section 4.5) and running sums: this target's primitives, and 64-bit codes
-// on top of them, whose planes 32 and up are the planes of the high halves.
+// Bit planes of 32 residuals (docs/format.md, section 4.5) and running sums, by this target's primitives. 64-bit codes
+// use these primitives twice: planes from 32 on are the planes of the high halves.
 #pragma once
 
 #include "core/target.hpp"

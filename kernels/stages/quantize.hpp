@@ -124,8 +124,8 @@ inline constexpr std::size_t kLanes = 16;
 #endif
 
 // Codes of N values, written whether the code fits or not. note(flags, from) is called for each kLanes<Code> values,
-// from index `from` on: a flag is all ones for a possible misfit (beyond the bound or reach, NaN, infinite, the
-// sentinel, or decoding to the sentinel), else 0.
+// from index `from` on. A flag has all bits set for a possible misfit: beyond the bound or reach, NaN, infinite, the
+// sentinel, or decoding to the sentinel. Otherwise it is 0.
 template <bool kHasSentinel, std::size_t N, class T, class Values, class Note>
 KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, Note&& note) {
   using Code = typename FloatTraits<T>::Code;

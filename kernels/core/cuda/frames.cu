@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads and sorts the frames of a batch (frames.cuh), with several threads if there are many: reading a header takes
-// 80 ns, as long as decoding a small chunk on the device.
+// Reads and sorts the frames of a batch (frames.cuh), with several threads if there are many. Reading a header takes 80
+// ns, as long as decoding a small chunk on the device.
 #include "core/cuda/frames.cuh"
 
 #include <algorithm>

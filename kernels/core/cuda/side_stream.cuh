@@ -15,7 +15,7 @@ namespace pyfilter::cuda {
 // Priority for work that would leave most of the device idle: it goes first if both streams have work.
 enum class Turn { first, as_others };
 // Whether a side stream is destroyed after its call or kept for the next one. Calls that wait for the device keep it:
-// it has hardly any work left then, and the device would be idle while a new stream is made.
+// otherwise the nearly idle device would wait while a new stream is made.
 enum class Life { call, kept };
 
 // The parts of a side stream.

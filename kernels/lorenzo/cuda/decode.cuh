@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same on the CPU): one warp a group decodes a round of 32
-// blocks, sums them and stores them, run by run. Special values follow in a later kernel (special_values.cuh), from a
-// list made here. A contradiction is written to the frame's fault word, and no read leaves the group.
+// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same on the CPU). One warp for each group decodes a round of
+// 32 blocks, sums them and stores them, run by run. Special values follow in a later kernel (special_values.cuh), from
+// a list made here. A contradiction is written to the frame's fault word, and no read leaves the group.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tiles of a group in one warp, with a lane for each tile (a group has at most 32 tiles): the coded blocks of each
-// tile, and the tile's entry in the group's head (docs/format.md, section 8.3).
+// The tiles of a group in one warp, with a lane for each tile; a group has at most 32. A lane finds the coded blocks of
+// its tile, and the tile's entry in the group's head (docs/format.md, section 8.3).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same on the CPU): one warp a group takes a
-// round of 32 blocks, computes where each lane's codewords start, and writes them side by side.
+// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same on the CPU). One warp for each group
+// takes a round of 32 blocks, computes where each lane's codewords start, and writes all lanes' codewords at once.
 #pragma once
 
 #include <cstdint>

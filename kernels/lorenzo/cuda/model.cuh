@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk's model from its counts (lorenzo/model.hpp has the rules), one thread block a chunk: which levels share a
-// table, the frequencies, the tables as bits, and the encoder's tables. The same for codebooks.
+// A chunk's model from its counts (lorenzo/model.hpp has the rules), with a thread block for each chunk. It decides
+// which levels share a table, and makes the frequencies, the tables as bits, and the encoder's tables. The same for
+// codebooks.
 #pragma once
 
 #include <cstdint>

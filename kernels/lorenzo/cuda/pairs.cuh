@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Huffman codewords of a tile's coded blocks, each for one residual or two (docs/format.md, section 8.7), by threads
 // that hold a block each. Whether a residual starts a codeword depends on all residuals before it, but through one bit
-// only: a thread follows its block for both values, and a scan selects the right one.
+// only. So a thread follows its block for both values of the bit, and a scan selects the right result.
 #pragma once
 
 #include <cstdint>

@@ -11,9 +11,9 @@
 
 namespace pyfilter::cuda {
 
-// Warps of a thread block, the only block of its multiprocessor: as many as registers allow, and shared memory, which
-// holds the tables of two frames if blocks share all frames. Columns have fewer warps with more registers: if few of
-// their blocks are coded, rounds and runs overlap irregularly, and spilled values are used often.
+// Warps of a thread block, the only block of its multiprocessor: as many as registers and shared memory allow. Shared
+// memory holds the tables of two frames if blocks share all frames. Columns have fewer warps with more registers: if
+// few of their blocks are coded, rounds and runs overlap irregularly, and spilled values are used often.
 template <class Map, int S, bool kShared>
 inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? ((S == kPlane || S == kVolume) || kShared ? 12 : 16)
                                   : S == kChain && !kShared       ? 32
@@ -117,8 +117,8 @@ __device__ __forceinline__ void copy_tables(const StreamDecodeParams& job, const
     store_word(tables.levels + 4 * sum, tables.entries + tables.of_sum(sum) * (4 * kFrequencySum));
 }
 
-// Thread blocks for each frame (the y dimension) or, kShared, all frames divided evenly among the blocks: then a block
-// has up to two frames at a time, whose groups its warps take in sequence.
+// Each frame has thread blocks of its own (the y dimension) or, with kShared, all frames are divided evenly among the
+// blocks. Then a block has up to two frames at a time, and its warps take their groups in sequence.
 template <class Map, int S, bool kShared>
 __global__ void __launch_bounds__(32 * kRansWarps<Map, S, kShared>, 1)
     rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {

@@ -27,8 +27,8 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
-// The words of a stream, forwards, through a ring of four sections in shared memory: the words of the next four steps
-// are in the ring, the section after them in flight. Words beyond the end are 0.
+// Reads the words of a stream forwards, through a ring of four sections in shared memory. The words of the next four
+// steps are in the ring; the section after them is in flight. Words beyond the end are 0.
 inline constexpr std::uint32_t kSectionWords = 64, kRingWords = 4 * kSectionWords;
 struct WordsForth {
   const std::uint32_t* from;

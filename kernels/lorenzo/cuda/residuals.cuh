@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles to residuals for an entropy coder (tile_residuals() of lorenzo/cpu/encode.hpp is the same on the CPU): each of
-// 128 threads keeps a block of 32 values in registers, as for packed tiles. Residuals and special parts wait in their
-// tiles' slots.
+// Tiles to residuals for an entropy coder (tile_residuals() of lorenzo/cpu/residuals.hpp is the same on the CPU). Each
+// of 128 threads keeps a block of 32 values in registers, as for packed tiles. Residuals and special parts wait in
+// their tiles' slots.
 #pragma once
 
 #include <cstdint>

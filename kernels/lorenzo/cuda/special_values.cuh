@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of tiles whose other values are already stored: a thread block takes a special part from the decoder's
+// Special values of tiles whose other values are already stored. A thread block takes a special part from the decoder's
 // list, replaces values in registers and stores the tile again.
 #pragma once
 

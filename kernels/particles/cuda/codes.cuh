@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The particles of a tile as codes, distributed over the threads of a block, and the facts shared by all threads: their
-// extent, their special particles and the tail of equal ones (particles/cpu/encode.hpp is the same on the CPU).
+// The particles of a tile as codes, distributed over the threads of a block (particles/cpu/encode.hpp is the same on
+// the CPU). All threads share facts: the codes' extent, the special particles, and the tail of equal particles.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time: byte g
-// of values j, j + 8, j + 16, j + 24 is gathered into word j; those eight words are four 8x8 bit matrices side by side,
+// Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time: Byte g of
+// values j, j + 8, j + 16, j + 24 is gathered into word j. The eight words are four 8x8 bit matrices side by side,
 // which three rounds of swaps transpose (Hacker's Delight, 7-3). stages/simd does the same with vectors.
 //
-// Residuals are zigzag numbers of differences, but no value is converted: plane 0 of zigzag numbers is the sign of the
-// differences, and plane p + 1 is their plane p XOR the sign. So differences are transposed, and the conversion is
-// applied to planes, which are fewer than values.
+// Residuals are zigzag numbers of differences, but no value is converted. Plane 0 of zigzag numbers is the sign of the
+// differences, and plane p + 1 is the differences' plane p XOR the sign. So differences are transposed, and the
+// conversion is applied to planes, which are fewer than values.
 #pragma once
 
 #include <cstdint>

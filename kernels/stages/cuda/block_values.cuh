@@ -64,9 +64,9 @@ __device__ __forceinline__ unsigned first_offset() {
 template <class Value, Mover kMover>
 inline constexpr int kPieceStep = static_cast<int>(kMovers<kMover> / kRowPieces<Value>) * kRowBytes<Value>;
 
-// Loads 16 bytes of values. They go to shared memory through registers: copies that bypass registers (cp.async) ask the
-// L2 cache for a 32-byte sector once for each part of it that lands in another sector of shared memory. With rows an
-// odd number of 16-byte units apart that was 1.5 times the traffic for 1-D tiles and 3 times for 3-D.
+// Loads 16 bytes of values. They go to shared memory through registers. Copies that bypass registers (cp.async) request
+// a 32-byte sector from the L2 cache once for each part of it that lands in another sector of shared memory. With rows
+// an odd number of 16-byte units apart that was 1.5 times the traffic for 1-D tiles and 3 times for 3-D.
 __device__ __forceinline__ uint4 load_piece(const void* at) {
   uint4 piece;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -285,10 +285,10 @@ __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uin
   }
 }
 
-// Calls visit(i, at, offset, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves, i
-// counting pieces: its offset in memory (bytes from the first value), its offset in the arena, the columns of its row
-// from the piece on that are inside the array, and whether its row is inside (else the row repeats the last one
-// inside).
+// Calls visit(i, at, offset, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves. i:
+// counts pieces. at: offset in memory, in bytes from the first value. offset: in the arena. columns: columns of the
+// row, from the piece on, that are inside the array. inside: whether the row is inside; otherwise it repeats the last
+// row inside.
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;

@@ -12,9 +12,9 @@
 
 namespace pyfilter::cuda {
 
-// The number of thread blocks that run at once (more would only wait) and their shared memory: all of a multiprocessor,
-// divided by the blocks that its registers allow. So even tiles that hardly get smaller fit while they wait for their
-// offset.
+// The number of thread blocks that run at once (more would only wait), and their shared memory. A multiprocessor's
+// shared memory is divided by the blocks that its registers allow. So even tiles that hardly get smaller fit while they
+// wait for their offset.
 template <class Kernel>
 cudaError_t plan_blocks(Kernel kernel, int fixed, int blocks, int most_waiting, std::uint32_t* waiting_bytes,
                         std::size_t* shared_bytes, std::uint32_t* resident) {

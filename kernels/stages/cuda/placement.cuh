@@ -2,8 +2,8 @@
 // Offsets of a frame's tiles: a running sum over their sizes during encoding, in one pass. One thread block, the
 // scanner, reads the sizes as they are posted and publishes the sum of words up to each tile. The others read the sum
 // they need one tile later, when it has long been published. Decoupled look-back (every tile adds up its predecessors)
-// was measured first: its frontier advances 32 tiles each round trip to the L2 cache, which held the encoder at 1.9
-// TB/s (docs/lab/gpu-kernels.md).
+// is slower: its frontier advances 32 tiles for each round trip to the L2 cache, which limits the encoder to 1.9 TB/s
+// (docs/lab/gpu-kernels.md).
 #pragma once
 
 #include <cstdint>

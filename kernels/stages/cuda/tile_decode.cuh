@@ -18,8 +18,8 @@
 
 namespace pyfilter::cuda {
 
-// A tile's bytes share the memory of its values, or have their own if warps store only their own rows and the tile is
-// small: then no warp waits until all have read the bytes.
+// A tile's bytes share the memory of its values. They have memory of their own if warps store only their own rows and
+// the tile is small: then no warp waits until all warps have read the bytes.
 template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Offsets of a tile's parts (docs/format.md, section 4.3): each thread contributes the sizes of its half or whole
-// block, and one scan over the thread block gives the offsets.
+// Offsets of a tile's parts (docs/format.md, section 4.3). Each thread contributes the sizes of its half or whole
+// block, and a scan over the thread block gives the offsets.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 
 namespace pyfilter {
 
-// Candidates in order of preference: among equals the first wins, so a sample of sparse data that saw no differences
-// gets the predictor that is best for such data.
+// Candidates in order of preference: among equals the first wins. So sparse data whose sample has no differences gets
+// the predictor that is best for such data.
 constexpr KFN Predictor predictor_at(int candidate) {
   switch (candidate) {
     case 0:

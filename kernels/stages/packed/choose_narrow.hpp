@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost of predictors for a sampled tile (choose.hpp) in front of an entropy coder, if the tile's codes are narrow:
-// all orders of a tile shape at once, strip by strip. The costs equal those of choose_cpu.hpp.
+// The cost of predictors for a sampled tile (choose.hpp) in front of an entropy coder, if the tile's codes are narrow.
+// All orders of a tile shape are computed at once, strip by strip. The costs equal those of choose_cpu.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a packed tile -> codes (encode.hpp): chains and columns from the tile's values, planes and volumes row by
-// row from the array, planes one block wide (arrays like (N, 3)) block by block.
+// Values of a packed tile -> codes (encode.hpp). Chains and columns are encoded from the tile's values, planes and
+// volumes row by row from the array. Planes one block wide (arrays like (N, 3)) are encoded block by block.
 #pragma once
 
 #include <cstdint>

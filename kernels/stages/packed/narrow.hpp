@@ -143,11 +143,11 @@ alignas(64) inline constexpr std::uint32_t kFirstOfRow[16] = {~0u};
   });
 }
 
-// Codes of a tile. In planes and volumes, take(strip, rows) is called for each strip with blocks inside the array:
+// Codes of a tile. In planes and volumes, take(strip, rows) is called for each strip with blocks inside the array. Then
 // s.row(r) is row r of the strip, for r below `rows`, with a 0 before it. In chains and columns, take is called for
-// each run, with the code before the run. A tile's first run has its own first code there, a column's that of the
+// each run, with the code before the run. A tile's first run has its own first code there; a column has the code of the
 // column before. Returns false, possibly after some calls of take, if a value is special or a code is wide.
-// `next_tile`: where the tile starts that is read after it.
+// `next_tile`: start of the tile that is read next.
 template <int S, class Code, class Take>
 KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
                        const std::uint8_t* next_tile, void* copy, NarrowSpace<S>& s, const Take& take) {

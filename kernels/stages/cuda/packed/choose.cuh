@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choice of a predictor for each chunk (stages/packed/choose.hpp) on the GPU: thread blocks count the bits of
-// sampled tiles for every order of a tile shape, then one thread a chunk takes the predictor of the fewest bits.
+// The choice of a predictor for each chunk (stages/packed/choose.hpp) on the GPU. Thread blocks count the bits of
+// sampled tiles for every order of a tile shape. Then a thread for each chunk takes the predictor with the fewest bits.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct ChooseSpace {
   std::uint32_t bits, narrowest, widest;
 };
 
-// Where the code of a position lies: each row of 32 banks is permuted by its number, so that threads that work on
-// different blocks of a tile seldom meet in a bank.
+// The index of a position's code. Each row of 32 banks is permuted by its number, so that threads that work on
+// different blocks of a tile seldom use the same bank.
 __device__ __forceinline__ unsigned shared_place(unsigned at) { return at ^ (at >> 5 & 31); }
 
 // sample_codes() of choose_cpu.hpp: a warp takes a run of 32 positions at a time. A value that is not ordinary takes

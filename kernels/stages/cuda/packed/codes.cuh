@@ -48,8 +48,8 @@ __device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences
   return last;
 }
 
-// Whether all codes of a chain's block are in reach, 2^(f - 1) quanta (f: bits of the fraction), from its differences:
-// a first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
+// Whether all codes of a chain's block are in reach, by its differences. The reach is 2^(f - 1) quanta (f: bits of the
+// fraction). A first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
 template <class Map>
 __device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>& rest, typename Map::Code first) {
   using Code = typename Map::Code;

@@ -198,9 +198,9 @@ __device__ __noinline__ std::uint32_t* write_packed_special(const EncodeParams& 
   return to;
 }
 
-// Writes the mask section of a tile: a byte for each block with a residual from byte `at` on (this block is number
-// `own` of `count`), then groups of four bits (this block's from group `first_group` on), up to byte `end`. Called by
-// all threads.
+// Writes the mask section of a tile, up to byte `end`. From byte `at` on it has a byte for each block with a residual;
+// this block is number `own` of `count`. Groups of four bits follow; this block's begin with group `first_group`.
+// Called by all threads.
 static __device__ __noinline__ void write_mask_section(std::uint32_t residual, std::uint32_t at, std::uint32_t own,
                                                        std::uint32_t count, std::uint32_t first_group,
                                                        std::uint32_t end, std::uint32_t* tile_words) {
