@@ -19,8 +19,8 @@ constexpr std::size_t max_group_bytes(std::uint32_t tiles, std::size_t value_byt
   return 512 + tiles * (4096 * (2 * value_bytes + 3) + 256);
 }
 
-// Scratch memory of a group beyond a tile's, for each of its tiles: four rounds (cpu/lanes.hpp) or the words and gaps
-// of a Huffman stream, and a special part.
+// Scratch memory that a group needs for each of its tiles, besides a tile's: four rounds (cpu/lanes.hpp) or the words
+// and gaps of a Huffman stream, and a special part.
 inline constexpr std::size_t kRoundBytes = 8256, kTileStreamBytes = 8 * kRoundBytes;
 constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;

@@ -25,9 +25,9 @@ struct ProgressiveSummary {
 Status progressive_summary(const void* frame, std::size_t available, ProgressiveSummary* summary) noexcept;
 
 // Of each segment, in order: its level; its offset and size in the frame; the largest error of all values with the
-// segments up to it (infinite if the table has none); and the largest error of the values of the grid of `level` with
-// those of these segments that belong to that level or a coarser one. Errors are in the unit of the values. `available`
-// must be at least summary.prefix_bytes.
+// segments up to it (infinite if the table has none); and the largest error of the values of the grid of `level`, with
+// the segments up to it of that level and coarser ones. Errors are in the unit of the values. `available` must be at
+// least summary.prefix_bytes.
 struct ProgressivePart {
   std::uint64_t offset, size;
   double error;

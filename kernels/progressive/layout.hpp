@@ -17,8 +17,8 @@ struct Extents {
   KFN std::uint64_t count() const { return z * y * x; }
 };
 
-// The coefficients of one axis pass of a level: those of the grid's points that are odd along the axis, and even along
-// the axes of later passes.
+// The coefficients of one axis pass of a level: of the grid's points with an odd coordinate along the axis, and even
+// ones along the axes of later passes.
 struct ProgressiveUnit {
   int level = 0, axis = 0;  // axis: 0 z, 1 y, 2 x
   Extents shape;
@@ -119,7 +119,7 @@ KFN std::uint64_t error_after_pass(std::uint64_t before, bool cubic, std::uint64
   return after < kNoBound ? after : kNoBound;
 }
 
-// The error that the conversion to the dtype adds to an error that is not 0, in steps: half a unit in the last place of
+// The error that the conversion to the dtype adds, in steps, if the error is not 0: half a unit in the last place of
 // the largest magnitude, rounded up. `sentinel_in_reach`: a value may be moved off the sentinel.
 KFN std::uint64_t conversion_error(std::uint64_t magnitude, int significand_bits, bool sentinel_in_reach) {
   int bits = 0;

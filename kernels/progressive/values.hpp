@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values to integers and back (docs/format.md, section 13.3): multiples of a power of two, so scaling is exact and the
-// only error is the rounding to the nearest integer.
+// Values to integers and back (docs/format.md, section 13.3). Integers are multiples of a power of two, so scaling is
+// exact, and rounding to the nearest integer is the only error.
 #pragma once
 
 #include <bit>

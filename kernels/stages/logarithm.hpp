@@ -55,7 +55,7 @@ struct LogQuantizer {
 
 PYF_BEGIN_TARGET
 
-// A log error d makes a relative error between 1 - 2^-d and 2^d - 1, so codes are not centred: x' stands for x from x'
+// A log error d makes a relative error between 1 - 2^-d and 2^d - 1. So codes are not centred: x' stands for x from x'
 // / (1 + r) to x' / (1 - r).
 template <class T>
 KFN LogQuantizer<T> make_log_quantizer(double bound, double step, bool has_sentinel, std::uint64_t sentinel) {

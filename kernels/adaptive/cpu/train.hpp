@@ -63,7 +63,7 @@ struct Equations {
   }
 };
 
-// Solves with all candidates, then repeatedly drops the least useful candidate, until at most `most` are left and the
+// Solves with all candidates, then repeatedly drops the least useful one. It stops when at most `most` are left and the
 // next drop would cost more bits than it saves. Reconstructed values differ from the samples' by noise of variance
 // 1/12.
 struct Selection {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parameters of lorenzo's kernels, and the data they leave for each other (docs/format.md, section 8). Encoding is
-// a sequence of kernels: tiles to residuals, counts of a sample, a model for each chunk, groups to streams, sizes to
-// offsets, and copies to frames. Decoding: tables, then groups to values, then special values.
+// The parameters of lorenzo's kernels, and the data they leave for each other (docs/format.md, section 8). Kernels of
+// encoding, in order: tiles to residuals, counts of a sample, a model for each chunk, groups to streams, sizes to
+// offsets, copies to frames. Decoding: tables, then groups to values, then special values.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Offsets of groups in frames: a running sum over their sizes, by a thread block for each chunk, which also decides
-// which codec's frame the chunk becomes; then copies of the groups' parts, a warp a group.
+// Offsets of groups in frames. A thread block for each chunk sums up the groups' sizes, and decides which codec's frame
+// the chunk becomes. Then a warp for each group copies the group's parts.
 #pragma once
 
 #include <cstdint>

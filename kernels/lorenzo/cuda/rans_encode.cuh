@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to rans streams (lorenzo/cpu/lanes.hpp has the steps of a round lane by lane): one warp a group, a
-// lane for each block of a round. Streams are written backwards, from the end of their slot.
+// Groups of tiles to rans streams (lorenzo/cpu/lanes.hpp has the steps of a round lane by lane). A warp takes a group,
+// with a lane for each block of a round. Streams are written backwards, from the end of their slot.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The largest errors of readers, measured: decodes the first segments, block by block of the array, for all readers at
-// once, so that little memory is needed and all of it stays in the cache.
+// Measures the largest errors of readers: decodes the first segments, block by block of the array, for all readers at
+// once. So little memory is needed, and all of it stays in the cache.
 #pragma once
 
 #include <algorithm>

@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kChunk = 16, kChunkPadding = 2 * kChunk;
 // have errors of 0.
 inline constexpr std::uint64_t kRowsBefore = 1, kRowsBehind = 2;
 
-// Rows of units, axis by axis: along z the rows of a plane of odd z, along y the rows of odd y of a plane, along x all
-// rows, those of even y first.
+// Rows of units, axis by axis. Along z: the rows of a plane of odd z. Along y: the rows of odd y of a plane. Along x:
+// all rows, even y first.
 template <class Int>
 struct FinestArrays {
   Int *coefficients[3] = {}, *originals[3] = {};  // in rows of whole chunks
@@ -144,9 +144,9 @@ KFN Int grown(bool cubic, Int error) {
   return cubic ? static_cast<Int>(static_cast<Unsigned>(error) + (static_cast<Unsigned>(error) + 3) / 4) : error;
 }
 
-// Bounds of the errors of `count` chunks. They fit Int: errors are below 2^(b + 1) for integers of b bits (27 or 56),
-// and so are coefficients, so the bound after three passes is below 6 * 2^(b + 1). A bound comes from the errors of
-// four neighbours, and the unknown part of coefficients.
+// Bounds of the errors of `count` chunks. They fit Int: errors and coefficients are below 2^(b + 1) for integers of b
+// bits (27 or 56), so the bound after three passes is below 6 * 2^(b + 1). A bound comes from the errors of four
+// neighbours, and the unknown part of coefficients.
 template <bool kCubic, class Int>
 inline void bounds_of_chunks(const Int* a, const Int* b, const Int* c, const Int* d, const Int* largest, Int missing,
                              std::uint64_t count, Int* __restrict to) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of all tiles of a chunk during encoding, one tile after the other in the order of completion, in one block
-// of memory; and the segments made of them (docs/format.md, section 13.4).
+// The pieces of all tiles of a chunk during encoding, in one block of memory, tile by tile in the order of completion.
+// Segments are made of them (docs/format.md, section 13.4).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The points of all grids of a chunk in one array, each at its final position, and the passes over them
-// (docs/format.md, section 13.3): predictions of runs of points, subtracted to make coefficients or added to restore
-// points. A pass writes its own points only, so it needs no other memory.
+// (docs/format.md, section 13.3). A pass predicts runs of points, and subtracts predictions to make coefficients or
+// adds them to restore points. A pass writes its own points only, so it needs no other memory.
 #pragma once
 
 #include <cstddef>

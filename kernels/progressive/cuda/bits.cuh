@@ -50,9 +50,9 @@ __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const 
   }
   return out;
 }
-// Moves the low bits of a word to the positions of a mask: first each byte's bits to their byte, then the four bytes at
-// once, by one, two and four positions (Warren, Hacker's Delight, 7-5: the bits to move are the parity of the zeros
-// below).
+// Moves the low bits of a word to the positions of a mask. First each byte's bits move to their byte; then bits of all
+// four bytes move by one, two and four positions. The parity of the zeros below tells which bits move (Warren, Hacker's
+// Delight, 7-5).
 __device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::uint32_t mask) {
   std::uint32_t n = mask - (mask >> 1 & 0x55555555u);
   n = (n & 0x33333333u) + (n >> 2 & 0x33333333u);

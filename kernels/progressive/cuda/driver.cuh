@@ -94,7 +94,7 @@ Status run_passes(const ProgressivePlan& plan, const PerFrame<std::uint8_t> (&bu
 }
 
 // Encodes a checked batch of chunks of `count` values. Waits for the device once, to learn which chunks the CPU must
-// encode: those with special values, and those whose bound is finer than the integers.
+// encode: chunks with special values, or with a bound finer than the integers.
 Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
 // Decodes values [start, stop) of the grid of `level` from frames of one shape and dtype, those of `info`. A fault of a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Special values of progressive frames (docs/format.md, section 13.7), written after the last pass. The mask of missing
-// values is rows of words, and each row starts a new word: first changes, then sums modulo 2 along the first row, then
-// down the columns, in segments of rows.
+// values is rows of words; each row starts a new word. The words first hold changes. Sums modulo 2 along the first row,
+// then down the columns in segments of rows, turn them into the mask.
 #pragma once
 
 #include <cstdint>

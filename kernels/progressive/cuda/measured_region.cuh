@@ -84,8 +84,8 @@ struct MeasuredRegion {
   }
 };
 
-// The largest coefficient of rows z0 to z1 and y0 to y1, points x0 to x1 - 1, of a unit whose rows equal those of its
-// tiles, from the maxima of quarter tiles; each of `lanes` lanes takes some.
+// The largest coefficient of rows z0 to z1 and y0 to y1, points x0 to x1 - 1, from the maxima of quarter tiles. The
+// unit's rows must equal those of its tiles. Each of `lanes` lanes takes some quarters.
 __device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEncode& job, int u, std::uint32_t z0,
                                                              std::uint32_t z1, std::uint32_t y0, std::uint32_t y1,
                                                              std::uint32_t x0, std::uint32_t x1, std::uint32_t lane,

@@ -284,8 +284,8 @@ inline void units_of_level(const ProgressiveLayout& layout, int level, int (&uni
   for (int u = 0; u < layout.units; ++u)
     if (layout.unit[u].level == level) unit[layout.unit[u].axis] = u;
 }
-// Whether rows of a level and of the level above, with at least four points along x, are aligned to 16 bytes, and the
-// rows of tiles equal the unit's, for integers of `width` bytes.
+// Whether rows of a level and of the level above are aligned to 16 bytes, for integers of `width` bytes, and have at
+// least four points along x. The rows of tiles must also equal the unit's.
 inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_t width) {
   const std::uint64_t row = layout.grids[level + 1].x;
   bool wide = row >= 4 && row % (16 / width) == 0 && layout.grids[level].x == 2 * row;

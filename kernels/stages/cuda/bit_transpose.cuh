@@ -100,8 +100,8 @@ __device__ __forceinline__ void for_groups(const Code (&d)[32], const Visit& vis
   visit.template operator()<0>(low);
 }
 
-// Planes of the residuals of 32 differences of at most `highest` bits: calls put(p, plane) for each p from 0 to highest
-// - 1, and further up to a multiple of eight.
+// Makes planes of the residuals of 32 differences of at most `highest` bits. Calls put(p, plane) for each p from 0 to
+// highest - 1, and further up to a multiple of eight.
 template <class Code, class Put>
 __device__ __forceinline__ void residual_planes(const Code (&d)[32], int highest, const Put& put) {
   constexpr int kPlanes = 8 * sizeof(Code);

@@ -31,8 +31,8 @@ constexpr KFN std::uint32_t mask_moved(std::uint32_t mask, std::uint32_t above) 
   return mask << 1 | above >> 31;
 }
 
-// Predicts mask bits from the bits before them along y, along z, and along both: their common value if y and z agree,
-// else the bit that continues the edge.
+// Predicts mask bits from the previous bits along y, along z, and along both. If y and z agree, it predicts their
+// value, else the bit that continues the edge.
 constexpr KFN std::uint32_t predicted_bits(std::uint32_t y, std::uint32_t z, std::uint32_t both) {
   return (y & z) | ((y ^ z) & ~both);
 }

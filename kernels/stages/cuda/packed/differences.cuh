@@ -47,8 +47,9 @@ __device__ __forceinline__ void show_face(const Code (&c)[32], Faces<S, Code>& f
   for (int k = 0; k < kFaceCodes<S>; ++k) faces.code[warp][k][lane % kFaceLanes<S>] = c[face_position<S>(k)];
 }
 
-// Differences along an axis of `kLanes` lanes, kLaneStep apart, and kRun positions of a block, kStep apart, in `count`
-// such lines: position(line) is a line's first position in the block. Only lines for which `all` or only(line) is true.
+// Differences along an axis in `count` lines. A line has `kLanes` lanes, kLaneStep apart, and kRun positions of a
+// block, kStep apart. position(line) is a line's first position in the block. Only lines for which `all` or only(line)
+// is true.
 template <int kLaneStep, int kRun, int kStep, int kLines, class Code, class Position>
 __device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, bool applies, Position position) {
 #pragma unroll
