@@ -36,7 +36,7 @@ CachedChunk cached_chunk(const Request& request, const Words& words, const void*
   return {words.values.data(), words.count, values, bytes, dtype_bytes(request.dtype)};
 }
 
-// Encodes values. Those decoded from one of `origins` must not move a second time if the bound depends on the range.
+// Encodes values. Values decoded from one of `origins` must not move a second time if the bound depends on the range.
 Status encode_into(const Request& request, const Origins& origins, const void* values, std::size_t bytes, void* frame,
                    std::size_t capacity, std::size_t* frame_bytes) {
   std::array<FrameBytes, std::tuple_size_v<decltype(origins.cached)>> frames;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a refining pass knows of its lattice (docs/format.md, section 14.4): the values of even coordinates, and of
-// those outside the nearest of them.
+// The values that a refining pass knows (docs/format.md, section 14.4): those with even coordinates, and outside the
+// tile copies of the nearest of these.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ namespace pyfilter {
 
 constexpr bool follows_range(Bound mode) { return mode == Bound::relative || mode == Bound::psnr; }
 
-// Whether encoding a chunk again may move decoded values: the bound depends on the range of all values, or the codec on
-// what it was trained for.
+// Whether encoding a chunk again may move decoded values, because the bound depends on the range of all values, or the
+// codec's model on all values.
 bool may_move_values(const Request& request) noexcept;
 
 struct FrameBytes {

@@ -11,8 +11,8 @@
 
 namespace pyfilter {
 
-// The coded blocks of a tile: none, all present ones, those set in flags (in the stream or, with Huffman coders, in the
-// head), or those listed in the head. kSpecialPart: the tile has special values or is verbatim.
+// How a tile's coded blocks are stored: none are coded, all present ones are, flags tell (in the stream or, with
+// Huffman coders, in the head), or the head lists them. kSpecialPart: the tile has special values or is verbatim.
 inline constexpr std::uint32_t kTileEmpty = 0, kTileAll = 1, kTileFlags = 2, kTileListed = 3, kTileCoding = 3,
                                kSpecialPart = 4;
 inline constexpr std::uint32_t kMostListed = 16, kFlagBytes = 16;

@@ -16,7 +16,7 @@
 
 namespace pyfilter {
 
-// Counts over the sampled tiles: symbols by level, then those of blocks' first values; flags of blocks by the block
+// Counts over the sampled tiles: symbols by level, then symbols of blocks' first values; flags of blocks by the block
 // before (0: none, 1: a block of zeros, 2: a coded one); for Huffman the counts of codewords instead; tiles.
 inline constexpr std::uint32_t kFlagContexts = 3;
 struct SymbolCounts {

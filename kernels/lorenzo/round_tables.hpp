@@ -10,8 +10,8 @@
 
 namespace pyfilter {
 
-// Rounds by their largest residual. Narrow ones have no bits but those coded with their symbols, medium ones at most
-// one step of others.
+// Rounds by their largest residual. In narrow rounds all bits are coded with the symbols; in medium rounds at most one
+// step of outer bits follows.
 inline constexpr std::uint32_t kNarrowEnd = 256, kMediumEnd = kLevelCap, kMediumSymbols = 128;
 static_assert(raw_bits(symbol_of_small(kNarrowEnd - 1)) <= kInnerBits);
 static_assert(raw_bits(symbol_of_small(kMediumEnd - 1)) <= kInnerBits + kStepBits);
@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kNeutralStep = step_entry(encode_entry(kFrequency
 inline constexpr std::uint32_t kNeutralTable = 15;
 static_assert(kMostTables <= kNeutralTable);
 
-// Steps of flags: by context and flag, and that of a block that has none.
+// Steps of flags by context and flag, and the step of a block without a flag.
 inline constexpr std::uint32_t kNoFlag = 2 * kFlagContexts;
 constexpr KFN std::uint32_t flag_step(std::uint32_t context, std::uint32_t coded) { return 2 * context + coded; }
 

@@ -38,8 +38,7 @@ KFN bool is_measured(std::uint64_t bound, std::uint64_t range, std::uint64_t rea
          read >= last.read + last.read / kMeasuredGrowth;
 }
 
-// A reader's value of a coefficient with the pieces down to that of plane `p`, a plane of its unit; below 0 the exact
-// value.
+// A reader's value of a coefficient with the pieces down to plane `p` of its unit; below 0 the exact value.
 template <class Int>
 struct KnownPart {
   Int one, half, above;

@@ -95,7 +95,7 @@ KFN void make_layout(Extents whole, ProgressiveLayout& layout) {
 
 inline constexpr std::uint64_t kNoBound = std::uint64_t{1} << 62;
 
-// The largest error of a coefficient below 2^planes with the segments down to that of `plane`; plane == planes: with no
+// The largest error of a coefficient below 2^planes with the segments down to `plane`; plane == planes: with no
 // segment.
 KFN std::uint64_t coefficient_error(int planes, int plane) {
   if (plane >= planes) return (std::uint64_t{1} << planes) - 1;

@@ -10,8 +10,8 @@
 
 namespace pyfilter {
 
-// Bound of the error of all values, in steps, with the segments of each unit u down to that of plane state[u]
-// (planes[u]: none).
+// Bound of the error of all values, in steps, with the segments of each unit u down to plane state[u] (planes[u]:
+// none).
 template <class State>
 KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
                                  int finest_level = 0) {
@@ -52,8 +52,8 @@ KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& hea
   }
 }
 
-// The error that the segments of a unit down to that of plane `p` remove for each byte of `cost`; `state`: the plane of
-// the last segment so far.
+// The error that the segments of a unit down to plane `p` remove for each byte of `cost`; `state`: the plane of the
+// last segment so far.
 KFN double gain_of_segments(int planes, int state, int p, double weight, std::uint64_t cost) {
   const auto now = static_cast<double>(coefficient_error(planes, state)),
              then = static_cast<double>(coefficient_error(planes, p));

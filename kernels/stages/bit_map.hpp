@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bit-exact map: codes are the values' bit patterns, with those of floats rearranged so that codes order as values
-// do.
+// The bit-exact map: codes are the values' bit patterns. Patterns of floats are rearranged so that codes order as
+// values do.
 #pragma once
 
 #include <cstdint>

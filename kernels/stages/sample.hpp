@@ -54,8 +54,8 @@ KFN T round_down(double x) {
   return y;
 }
 
-// Counts of sampled finite values whose codes keep the bound, of those whose codes do not, and of values (finite or
-// not) out of reach.
+// Counts of sampled finite values whose codes keep the bound, of finite values whose codes do not, and of values
+// (finite or not) out of reach.
 template <class T>
 struct SampleCounts {
   typename FloatTraits<T>::Code fitting = 0, failing = 0, unreached = 0;

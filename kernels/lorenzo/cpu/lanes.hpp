@@ -148,7 +148,7 @@ inline std::uint32_t table_of(const Contexts& contexts, const RoundRows& rows, c
       level_of(capped(rows.value(near.first[i], lane)) + capped(rows.value(near.second[i], lane))));
 }
 
-// Takes the steps behind those of symbols: raw bits, and symbols of escapes. `values` already hold the part from the
+// Takes the steps behind the symbols' steps: raw bits, and symbols of escapes. `values` already hold the part from the
 // symbols.
 [[gnu::noinline]] inline void decode_outer(std::uint32_t code_bits, std::uint32_t lanes, std::uint32_t i,
                                            const std::uint32_t* symbols, RoundRows& rows, LaneStates& states,

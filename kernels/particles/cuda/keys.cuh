@@ -12,8 +12,8 @@ namespace pyfilter::cuda {
 
 // The most runs that a plan tries (may_have_runs()), and padding of a warp's numbers.
 inline constexpr std::uint32_t kRunWords = kTileParticles / 4 * 3 + 32 * kItems;
-// Low bits of gaps are fewer than kMostGapLow (a group's sum is below the sum of all, 2^24), those of counts, which sum
-// to less than a tile's particles, fewer than kMostCountLow: both fit one word as bits.
+// Gaps have fewer low bits than kMostGapLow, since a group's sum is below the sum of all, 2^24. Counts have fewer than
+// kMostCountLow, since they sum to less than a tile's particles. Both fit one word as bits.
 inline constexpr unsigned kMostGapLow = 20, kMostCountLow = 8;
 static_assert(kMostKeyBits - 5 < kMostGapLow && (kTileParticles / kGroup) >> (kMostCountLow - 1) == 1 &&
               kMostGapLow + kMostCountLow <= 32);

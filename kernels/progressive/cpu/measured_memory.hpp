@@ -16,7 +16,7 @@
 
 namespace pyfilter {
 
-// A reader: of unit u it has the segments down to that of plane state[u].
+// A reader: it has the segments of unit u down to plane state[u].
 struct MeasuredReader {
   int segment = 0;  // the last one
   std::int8_t state[kMostUnits] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of progressive frames: functions that do not depend on the dtype, and a table of those that do.
+// The launchers of progressive frames: functions that do not depend on the dtype, and a table of functions by dtype.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -119,7 +119,7 @@ static __global__ void __launch_bounds__(32)
   write_header(frame, blockIdx.y, raw, raw ? job.value_bytes : note.payload_bytes);
 }
 
-// Raw chunks: those that did not get smaller.
+// Copies values of raw chunks, which did not get smaller.
 static __global__ void __launch_bounds__(kCopyThreads)
     store_values_kernel(const __grid_constant__ ProgressiveEncode job) {
   if (job.notes.of(blockIdx.y)->outcome != Outcome::raw) return;

@@ -129,7 +129,7 @@ struct BitReader {
   }
 };
 
-// The width of a frequency is predicted from that of the listed symbol two before it (8 at first). A frequency is
+// The width of a frequency is predicted by the width of the listed symbol two before it (8 at first). A frequency is
 // stored as the difference to its predicted width, in unary in the order 0, -1, 1, -2, 2 and so on. Up to three bits
 // below its first bit follow.
 inline constexpr std::uint32_t kFirstWidth = 8;

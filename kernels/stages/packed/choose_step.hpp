@@ -31,7 +31,7 @@ KFN bool has_logarithm(T x) {
   return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max());
 }
 
-// Adds one sampled value to the counts of values whose codes keep the bound and of those whose codes do not.
+// Adds a sampled value to the counts of values whose codes keep the bound, and of values whose codes do not.
 template <class T>
 struct SampledLogarithm {
   bool fitting, failing;

@@ -28,7 +28,8 @@ template <class Code, int S>
   return describe_specials<Code, S>(box, s);
 }
 
-// Copies the last row and slab inside the array to those outside that present blocks reach; kRow entries a row.
+// Copies the last row and slab inside the array to the rows and slabs outside that present blocks have; kRow entries a
+// row.
 template <int S, std::uint32_t kRow, class T>
 KFN void repeat_rows(const TileBox& box, T* rows) {
   constexpr std::uint32_t kSlab = TileShape<S>::kY * kRow;
