@@ -39,11 +39,11 @@ class Finding:
     problem : str
         "stored raw": chunks that were written without the filter and are not compressed (their values are exact).
         "filter missing": this process cannot read the dataset.
-        "filter order": filters before ours (or another lossy one) change what the bound holds for.
-        "not configured": the filter's set_local did not run, so chunks are not compressed.
-        "unreadable settings": the filter's cd_values are of another release. "larger bound": chunks with a relative
-        bound (or psnr) were written in parts, and their range became smaller: values that were there before keep the
-        bound of the larger range. Looked for where no filter follows ours.
+        "filter order": filters before ours (or another lossy filter) change the values that the bound holds for. "not
+        configured": the filter's set_local did not run, so chunks are not compressed. "unreadable settings": the
+        filter's cd_values are of another release. "larger bound": chunks with a relative bound (or psnr) were written
+        in parts, and their range became smaller. Older values keep the bound of the larger range. Looked for where no
+        filter follows ours.
     chunks : int
         How many chunks it concerns.
     detail : str
@@ -72,14 +72,14 @@ def codec_of(dataset: Any) -> Codec | None:
     Returns
     -------
     Codec or None
-        As it is stored; what `create_dataset` made of a relative bound is an absolute one.
+        As it is stored; `create_dataset` has turned a relative bound into an absolute one.
 
     Raises
     ------
     TypeError
         If it is none of these.
     ValueError
-        If the stored settings are of another release.
+        If this release does not know the stored settings.
     """
     inner = getattr(dataset, "_h5ds", dataset)  # h5netcdf's variables wrap an h5py dataset
     if isinstance(inner, h5py.Dataset):
@@ -200,7 +200,7 @@ def links(group: Any) -> list[Link]:
 
 
 def address(identity: Any) -> tuple[int, int]:
-    """Return what tells an open object from every other one in the process: its file and its place there."""
+    """Return the identity of an open object in the process: its file and its address there."""
     info = h5o.get_info(identity)
     return int(info.fileno), int(info.addr)
 

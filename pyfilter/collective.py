@@ -33,7 +33,7 @@ _CALL_BYTES = 128 << 20
 
 
 class _Part(NamedTuple):
-    """A process's description of its part; all processes know those of all."""
+    """A process's description of its part; every process knows all descriptions."""
 
     error: str | None
     shape: tuple[int, ...]
@@ -75,7 +75,7 @@ def create_dataset(
         Where the part begins in the dataset. By default parts follow each other along the first axis, in the order of
         ranks. The dataset is as large as the parts need; what no part has is the fill value.
     chunks : tuple of int, optional
-        Chunk shape. None and True choose one of up to 4 MiB, which parts do not cut where that is possible.
+        Chunk shape. None and True choose a shape of up to 4 MiB that parts do not cut, if possible.
     fillvalue : scalar, optional
         As for `pyfilter.create_dataset`.
     attributes : mapping, optional
@@ -228,7 +228,7 @@ def _communicator(thing: h5py.Group | h5py.Dataset, comm: Any) -> Any:
 
 
 def _of_all(comm: Any, work: Callable[[], Any]) -> list[Any]:
-    """Return what the work gives in each process; an error in one is an error in all, which none waits for."""
+    """Return the work's result in each process; an error in one is an error in all, so that none waits for ever."""
     found, failed = None, None
     try:
         found = work()
@@ -308,7 +308,7 @@ def _fitting(chunk: tuple[int, ...], starts: list[tuple[int, ...]]) -> tuple[int
 
 
 def _resolved(comm: Any, codec: Codec, values: NDArray[Any], fill: object, chunk: tuple[int, ...]) -> Codec:
-    """Return the codec with the absolute bound that its relative one means for the values of all processes."""
+    """Return the codec with its relative bound resolved for the values of all processes."""
     fraction = codec.range_fraction
     if fraction is None:
         return codec

@@ -47,22 +47,22 @@ def to_hdf5(
     Frames are written as they arrive, and a few blocks are in work at a time, so that an array may be larger than
     memory.
 
-    The dataset is the one that `pyfilter.create_dataset` makes, byte for byte in every chunk. A relative bound (or
-    psnr) is taken of the whole array, which is computed once more for it, at once.
+    Every chunk equals the chunk that `pyfilter.create_dataset` makes, byte for byte. A relative bound (or psnr) is
+    taken of the whole array, which is computed once more for it, at once.
 
     Parameters
     ----------
     array : dask.array.Array
         The values, of one or more dimensions and known shape.
     path : path-like
-        The file. A file that is not there appears when all is written; to one that is there the dataset is added.
-        The process that calls must see it: that writes, and workers compress. With ``compute=False`` it is a worker.
+        The file. A file that is not there appears when all is written; the dataset is added to an existing file. The
+        process that calls must see it: that writes, and workers compress. With ``compute=False`` it is a worker.
     name : str
         The dataset's name; groups on the way are made.
     codec : Codec
         Such as ``Cuszp2(relative=1e-4)``.
     chunks : tuple of int, optional
-        Chunk shape. None and True choose one of up to 4 MiB that fits the blocks.
+        Chunk shape. None and True choose a shape of up to 4 MiB that fits the blocks.
     fillvalue : scalar, optional
         HDF5's fill value, as for `pyfilter.create_dataset`.
     rechunk : bool
@@ -126,7 +126,7 @@ def to_hdf5(
 
 
 def _chunk_shape(asked: Any, array: Any, codec: Codec) -> tuple[int, ...]:
-    """Return the chunk shape that was asked for, or one whose edges divide those of the blocks."""
+    """Return the requested chunk shape, or one whose edges divide the blocks' edges."""
     if asked is not None and asked is not True:
         return layout.chosen(asked, array.shape, array.dtype.itemsize, None, codec.edges)
     best = layout.choose(tuple(max(sizes) for sizes in array.chunks), array.dtype.itemsize, None, codec.edges)
@@ -221,7 +221,7 @@ def _add(source: Path, path: Path, name: str) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Give a path beside another one, for a file that takes its name unless it is gone or something fails."""
+    """Give a path beside another path, for a file that takes that name unless it is gone or something fails."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)

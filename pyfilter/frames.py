@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays to frames and back, without a file. A frame is what one HDF5 chunk holds: docs/format.md.
+"""Arrays to frames and back, without a file. A frame is the content of an HDF5 chunk: docs/format.md.
 
 Arrays and frames in device memory go on to gpu/frames.py.
 """
@@ -44,7 +44,7 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
     Raises
     ------
     Unsupported
-        If ``codec`` is not one, or does not take the element type.
+        If ``codec`` is no codec, or does not take the element type.
     InvalidArgument
         If the fill value is not of the element type, or there are too many dimensions.
     """
@@ -166,7 +166,7 @@ def frame_info(frame: Buffer | DeviceArray) -> FrameInfo:
     Raises
     ------
     FrameError
-        If the header is not whole (`TruncatedFrame`), not one (`CorruptFrame`) or of a newer release (`TooNew`).
+        If the header is incomplete (`TruncatedFrame`), invalid (`CorruptFrame`) or of a newer release (`TooNew`).
     """
     if is_device_array(frame):
         from pyfilter.gpu import frames as device_frames
@@ -203,7 +203,7 @@ def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Inf
 
 
 def asked_range(info: FrameInfo | abi.Info, start: int | None, stop: int | None) -> tuple[int, int, tuple[int, ...]]:
-    """Return the first value asked for, the one behind the last, and the shape of the result."""
+    """Return the first requested value, the end of the range, and the shape of the result."""
     first = _index("start", start, 0, 0, info.value_count)
     last = _index("stop", stop, info.value_count, first, info.value_count)
     return first, last, info.shape if start is None and stop is None else (last - first,)

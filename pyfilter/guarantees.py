@@ -57,7 +57,7 @@ class Guarantee:
     Raises
     ------
     ValueError
-        If the lowest value is above the highest, or one is no number.
+        If the lowest value is above the highest, or a value is no number.
     """
 
     low: float = -math.inf
@@ -284,7 +284,7 @@ def _encoded(request: abi.Request, block: NDArray[Any]) -> bytes:
 
 
 def _within(before: NDArray[Any], after: NDArray[Any], how: ChunkCodec, guarantee: Guarantee, bound: float) -> bool:
-    """Whether every value keeps the bound that the dataset has, and special ones their bits."""
+    """Whether every value keeps the dataset's bound, and special values their bits."""
     from pyfilter.verification import Comparison
 
     fill = how.request.fill if how.request.has_fill else None

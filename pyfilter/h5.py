@@ -56,8 +56,8 @@ def create_dataset(
     absolute bound, byte for byte in every chunk.
 
     A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The dataset
-    then stores the resulting absolute bound: `codec_of` returns it, and values appended later keep it. Where the range
-    is zero (a constant field, nothing but missing values, no values) the codec is stored as it was given.
+    then stores the resulting absolute bound: `codec_of` returns it, and values appended later keep it. If the range is
+    zero (a constant field, only missing values, no values) the codec is stored as given.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def create_dataset(
     codec : Codec
         Such as ``Cuszp2(relative=1e-4)``.
     chunks : tuple of int, optional
-        Chunk shape. None and True choose one of up to 4 MiB.
+        Chunk shape. None and True choose a shape of up to 4 MiB.
     fillvalue : scalar, optional
         HDF5's fill value, which stands for "missing". It comes back bit for bit, does not count for the range of a
         relative bound, and costs little even if it is frequent.
@@ -175,12 +175,12 @@ def _converted(source: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
-    """Return the codec with the absolute bound that its relative one, or its psnr, means for all of ``source``.
+    """Return the codec with its relative bound, or its psnr, resolved to an absolute bound for all of ``source``.
 
     Parameters
     ----------
     codec
-        Returned as it is where its bound is not one of the range, or the range is zero.
+        Returned unchanged if its bound does not follow the range, or the range is zero.
     source
         The whole array, or something that gives it in pieces.
     fill_value
@@ -313,8 +313,8 @@ def read(
     FrameError
         If a chunk is damaged.
     ValueError
-        If ``out`` has another shape, or is given together with ``device``; if a device is not there, or ``devices`` is
-        given and the values are to be on one.
+        If ``out`` has another shape, or is given together with ``device``; if a device does not exist, or ``devices``
+        is given together with a device for the values.
     TypeError
         If ``dataset`` is not an h5py dataset, or ``out`` neither a NumPy array nor a device array.
     RuntimeError

@@ -44,7 +44,7 @@ class FrameInfo:
         chunk's earlier bound. 0.0 where there are none. No value is farther from the written one than the larger of
         both bounds (`error_bound`).
     pointwise_relative : bool
-        Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.
+        Whether the bound is relative to each value. The step is then of log2 of the values' magnitudes.
     parameters : dict
         The codec's parameters by name; for hierarchical_delta and lorenzo with what "auto" became, and the "order":
         the number of axes that differences are taken along (0: none); for lorenzo also "group_log2": 2 to that power

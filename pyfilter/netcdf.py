@@ -38,10 +38,10 @@ _NC_TYPES = {
 def compress(variable: Any, codec: Codec) -> None:
     """Have a new variable compressed. Call it right after ``createVariable``, before values are written.
 
-    A bound is one of the numbers as they are stored: with ``scale_factor``, of the packed integers.
-    A relative bound (or psnr) is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the
-    ``pyfilter compress`` command take the whole variable's). netCDF-C writes through HDF5's filter, which holds the
-    bound alone; valid ranges, signs and regions need `compress_file` when the file is closed.
+    A bound holds for the stored numbers: with ``scale_factor``, for the packed integers. A relative bound (or psnr) is
+    taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the ``pyfilter compress`` command take the whole
+    variable's). netCDF-C writes through HDF5's filter, which holds the bound alone; valid ranges, signs and regions
+    need `compress_file` when the file is closed.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def create_variable(
     fill_value : scalar or False, optional
         As in ``createVariable``: becomes the ``_FillValue`` attribute; False for no filling at all.
     chunksizes : sequence of int, optional
-        Chunk shape; by default one of up to 4 MiB.
+        Chunk shape; by default a shape of up to 4 MiB.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def compress_file(
     TypeError
         If a codec does not take a variable's type.
     RuntimeError
-        If a value breaks its bound or guarantee (`pyfilter.PyfilterError`); the file then stays as it was.
+        If a value breaks its bound or guarantee (`pyfilter.PyfilterError`); the file is then unchanged.
     """
     import h5py
 
@@ -263,7 +263,7 @@ def compress_file(
 def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes: Mapping[str, Any]) -> None:
     """Refuse integers whose ``_Unsigned`` attribute contradicts the sign of their type.
 
-    A bound is one of the stored numbers: -1 of an i1 that means 255 might come back as 0.
+    A bound holds for the stored numbers: -1 of an i1 that means 255 might come back as 0.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def codec_of(variable: Any) -> Codec | None:
     Raises
     ------
     ValueError
-        If the stored settings are of another release.
+        If this release does not know the stored settings.
     """
     library = netcdf_c.library()
     _require_variable(variable)
@@ -365,7 +365,7 @@ def _refuse(code: int, name: str, error: NetcdfError | None = None) -> NoReturn:
 
 
 def _dimension(dataset: Any, name: str) -> Any:
-    """Return a dimension by name, from the group or the nearest one above it that has it."""
+    """Return a dimension by name, from the group or the nearest parent that has it."""
     group = dataset
     while group is not None:
         if name in group.dimensions:

@@ -41,7 +41,7 @@ class Region:
     Raises
     ------
     ValueError
-        If the bound is negative or no number, or not exactly one of box and mask is given.
+        If the bound is negative or no number, or box and mask are both given or both missing.
     """
 
     bound: float
@@ -128,7 +128,7 @@ def parse_regions(texts: Sequence[str]) -> dict[str, list[Region]]:
     Raises
     ------
     InvalidArgument
-        If one is another text.
+        If a text has another form.
     """
     found: dict[str, list[Region]] = {}
     for text in texts:

@@ -30,7 +30,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     backend : {"auto", "cpu", "cuda"}, optional
         Where to compute on arrays in host memory. Arrays on a device are always worked on there.
     threads : int, optional
-        Threads used by one call, 1 to 1024; 0 is one for each core that the process may use.
+        Threads used by one call, 1 to 1024; 0: as many as the cores that the process may use.
     cpu_level : {"auto", "baseline", "avx2", "avx512"}, optional
         The instruction set; the bytes written do not depend on it.
 

@@ -82,11 +82,11 @@ class Codec(FilterRefBase):
 
     @property
     def requested_spec(self) -> CodecSpec:
-        """The entry in registry.json of the codec that the library is asked for: `Auto` asks for one or another."""
+        """The entry in registry.json of the codec that the library is asked for: `Auto` requests several."""
         return self.spec()
 
     def for_device(self) -> Codec:
-        """Return the codec for values on a CUDA device; another than this one where `Auto` chooses."""
+        """Return the codec for values on a CUDA device; another one if `Auto` chooses."""
         return self
 
     @classmethod
@@ -105,7 +105,7 @@ class Codec(FilterRefBase):
 
     @property
     def range_fraction(self) -> Fraction | None:
-        """The bound as a fraction of the value range, not above what it means; None where it is no such bound."""
+        """The bound as a fraction of the value range, not above the exact fraction; None where it is no such bound."""
         mode, bound = self.bound
         if mode == "relative":
             return Fraction(bound)
@@ -134,7 +134,7 @@ class Codec(FilterRefBase):
         return {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[getattr(self, "block_dims", 1)]
 
     def with_absolute(self, absolute: float) -> Self:
-        """Return the same codec with an absolute bound instead of the one it has."""
+        """Return the same codec with an absolute bound instead of its own."""
         changes: dict[str, Any] = {mode: None for mode in self.requested_spec.bounds if mode != "none"}
         changes["absolute"] = absolute
         dataclass: Any = self  # each subclass is one
@@ -161,7 +161,7 @@ class Codec(FilterRefBase):
         Raises
         ------
         InvalidArgument
-            If the words do not describe a codec of this release, or another one than this class.
+            If the words describe no codec of this release, or a codec of another class.
         """
         words = [_word(value) for value in cd_values]
         spec, mode, bound, parameters = _parse(words)

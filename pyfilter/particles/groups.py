@@ -58,7 +58,7 @@ def write(
         together take fewer bytes so, and the file is never larger than with False. Ids that are in order cost more
         sorted than positions gain, so such rows stay. Where no row has moved, the attributes say "kept".
     codecs : mapping of str to Codec, optional
-        Codecs of other fields by their keyword. Fields without one are stored bit for bit (`Lossless`).
+        Codecs of other fields by their keyword. Fields without a codec are stored bit for bit (`Lossless`).
     names : mapping of str to str, optional
         Names of datasets by keyword, where they are not the keyword: ``{"position": "Coordinates"}``.
     chunk : int, optional

@@ -65,7 +65,7 @@ class Recommendation:
     codec : Codec
         With the bound; `Lossless` where no bound keeps the wanted quality.
     wanted, found : mapping
-        By measure: the value that was asked for, and the one of all values.
+        By measure: the wanted value, and the value measured on all values.
     ratio : float
         Bytes of the values by bytes stored, of all values.
     value_bytes, stored_bytes : int
@@ -139,7 +139,7 @@ def recommend(
     array : numpy.ndarray or h5py.Dataset
         float32 or float64 values of one dimension or more; planes are the last two dimensions.
     fill_value : scalar, optional
-        Stands for "missing"; of a dataset its own one is known.
+        Stands for "missing"; a dataset's own is known.
     name : str, optional
         What to call the array.
     mode : {"absolute", "pointwise_relative"}
@@ -171,7 +171,7 @@ def recommend(
     Raises
     ------
     InvalidArgument
-        If no measure is given, or one is unknown or out of its range.
+        If no measure is given, or a measure is unknown or out of its range.
     Unsupported
         If the array is not of float32 or float64, or has no values.
     """

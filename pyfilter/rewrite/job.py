@@ -38,12 +38,12 @@ _BASE_MEMORY = 96 << 20  # Python with NumPy and h5py
 # the most arrays of a slab's size: while it is compressed (two slabs, frames, a codec's memory), and while it is
 # compared (float64 of float32)
 _WRITE_PARTS, _CHECK_PARTS = 6, 32
-_YOUNG_SECONDS = 60  # a folder as young as this may be one that is not locked yet
+_YOUNG_SECONDS = 60  # a folder as young as this may not be locked yet
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one dataset.
+    """The outcome for a dataset.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def compress_file(
     Raises
     ------
     InvalidArgument
-        If source and target are one file, or the rules name what is not there.
+        If source and target are the same file, or the rules name a missing dataset.
     Unsupported
         If a named dataset cannot be compressed, or the file holds something that cannot be copied.
     OSError
@@ -227,7 +227,7 @@ def _scratch(folder: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder, which the end of the process gives back; OSError where another one has it."""
+    """Hold a lock on a folder, which the end of the process gives back; OSError if another process has it."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

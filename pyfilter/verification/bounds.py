@@ -57,7 +57,7 @@ class Verification:
     first_violation : int or None
         The C-order index of the first of them.
     pointwise_relative : bool
-        Whether the bound is one of each value. Zeros then must come back bit for bit.
+        Whether the bound is a fraction of each value. Zeros then must come back bit for bit.
     """
 
     ok: bool
@@ -83,7 +83,7 @@ class Comparison:
     specials
         Values that must come back bit for bit: the fill value and the like.
     sentinel
-        The one of them that no other value may turn into; None for none.
+        The special value that no other value may turn into; None for none.
     pointwise
         Whether the bound is a fraction of each value.
     """
@@ -164,7 +164,7 @@ class Comparison:
         return inside
 
     def _within_parts(self, a: NDArray[Any], b: NDArray[Any], size: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return whether |a - b| <= bound * |a|; ``size`` is the left side, rounded. Doubtful ones in fractions."""
+        """Return whether |a - b| <= bound * |a|; ``size`` is the left side, rounded. Close cases use fractions."""
         most = self.bound * np.abs(a)
         tiny = most < 2.0**-1000
         inside: NDArray[np.bool_] = ((size < most * (1 - 2.0**-50)) & ~tiny) | (a == b)
@@ -237,8 +237,8 @@ def verify(
         of ``stored`` if it is a dataset with our filter. A relative bound (or psnr) is taken of the original's whole
         range.
     fill_value : scalar, optional
-        Must come back bit for bit, and is left out of the range. By default that of ``stored`` where it is a
-        dataset with our filter that has one.
+        Must come back bit for bit, and is left out of the range. By default the bound of ``stored``, if that is a
+        dataset with our filter.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def verify(
     chunk = layout.choose(x.shape, x.dtype.itemsize)
     if isinstance(codec, Codec):
         resolved = h5.resolve(codec, x, fill_value, chunk)
-        # nothing but special values and one number have no range: then nothing may change at all
+        # special values and a single number have no range: then nothing may change at all
         mode, bound = resolved.bound if resolved.bound[0] in ("absolute", "pointwise_relative") else ("none", 0.0)
     else:
         mode = "absolute"

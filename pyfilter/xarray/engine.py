@@ -197,7 +197,7 @@ def _number(tolerance: Any) -> float:
 
 
 def _require_tolerances(tolerance: Any, stores: list[Any]) -> None:
-    """Refuse a tolerance of a variable that cannot be read to one."""
+    """Refuse a tolerance for a variable that is not progressive."""
     if not hasattr(tolerance, "items"):
         return
     there = sorted({name for store in stores for name in store.progressive_variables()})

@@ -47,7 +47,7 @@ def encoding(
     engine : str
         Must be "h5netcdf": xarray's netcdf4 engine takes no filters of others, `to_netcdf` here does.
     **codecs : Codec or None
-        For single variables, by their names; None leaves one uncompressed.
+        For single variables, by their names; None leaves a variable uncompressed.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def to_netcdf(
         The file; an object of Python only with h5netcdf. None returns the file's bytes.
     codecs : Codec, or mapping of name to Codec or None, optional
         One codec for every data variable whose stored type it takes, or codecs by variable; None for a variable
-        leaves it uncompressed. Of a DataTree one codec, or by group ("/", "/ocean") what a Dataset takes.
+        leaves it uncompressed. For a DataTree: one codec, or by group ("/", "/ocean") the argument for a Dataset.
     engine : {"h5netcdf", "netcdf4"}, optional
         By default netcdf4 where netCDF4 is installed and ``path`` is no file object.
     encoding : mapping, optional
@@ -155,8 +155,7 @@ def to_netcdf(
     Warns
     -----
     UserWarning
-        If a variable cannot keep the compression that it had, or a variable that is in the file already
-        (``mode="a"``) has another one.
+        If a variable cannot keep its compression, or a variable that exists in the file (``mode="a"``) has another one.
     """
     engine = _default_engine(path) if engine is None else engine
     _require_engine(engine)
@@ -271,7 +270,7 @@ def _as_dataset(array: Any) -> Any:
 def _plan(
     dataset: Any, codecs: Any, engine: str, given: Mapping[str, Mapping[str, Any]], group: str | None = None
 ) -> tuple[dict[str, Codec | None], dict[str, dict[str, Any]]]:
-    """Return the codec of each variable that is spoken of or had one, and the encoding for xarray."""
+    """Return the codec of each variable that is named or had one, and the encoding for xarray."""
     extra = {str(name): dict(items) for name, items in given.items()}
     if isinstance(codecs, Codec):
         found = choice.chosen(dataset, codecs, {}, extra)
@@ -326,7 +325,7 @@ def kept_encoding(dataset: Any, name: str) -> dict[str, Any]:
 
 
 def _chunked_encoding(dataset: Any, name: str, codec: Codec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kept encoding with chunks (those of before, or such as a dask array's fit) and a fill value."""
+    """Return the kept encoding with chunks (the earlier ones, or chunks that fit a dask array) and a fill value."""
     variable = dataset.variables[name]
     kept = kept_encoding(dataset, name)
     if "chunksizes" not in kept and "chunksizes" not in given:

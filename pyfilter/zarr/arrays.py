@@ -45,8 +45,8 @@ def create_array(
     """Create a compressed Zarr array of values.
 
     A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The array then
-    has the resulting absolute bound, and values appended later keep it. Where the range is zero the codec is stored as
-    it was given.
+    has the resulting absolute bound, and values appended later keep it. If the range is zero the codec is stored as
+    given.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def create_array(
     name : str, optional
         The array's name in the store; needed in a group.
     chunks : tuple of int, optional
-        Chunk shape. None and True choose one of up to 4 MiB.
+        Chunk shape. None and True choose a shape of up to 4 MiB.
     shards : tuple of int, optional
         Shape of shards, files of several chunks (format 3).
     fill_value : scalar, optional
@@ -71,7 +71,7 @@ def create_array(
     compressors : optional
         What comes after the codec in format 3, such as a checksum. Then parts of chunks cannot be read alone.
     filters : optional
-        Must be None: the bound would be one of what filters make of the values.
+        Must be None: the bound would hold for the filters' output.
     **kwargs
         Further arguments of ``zarr.create_array``: ``attributes``, ``dimension_names``, ``overwrite``, ``order``, ...
 
@@ -137,7 +137,7 @@ def _is_lazy(data: Any) -> bool:
 
 
 def _resolved(codec: Codec, source: Any, fill_value: Any, chunk: tuple[int, ...]) -> Codec:
-    """Return the codec with the absolute bound that its relative one means for all of the values."""
+    """Return the codec with its relative bound resolved to an absolute bound for all of the values."""
     if codec.range_fraction is None or not hasattr(source, "rechunk"):
         return h5.resolve(codec, source, fill_value, chunk)
     from pyfilter.xarray import choice
@@ -191,7 +191,7 @@ def encoding(
     zarr_format : {3, 2}
         The ``zarr_format`` that ``to_zarr`` is called with.
     **codecs : Codec or None
-        For single variables, by their names; None leaves one as it is.
+        For single variables, by their names; None leaves a variable unchanged.
 
     Returns
     -------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no annotations
     """Compress the chunks of a Zarr array (format 2): ``create_array(..., compressors=Compressor(codec))``.
 
-    No filter may come before it: the bound would be one of the filter's output.
+    No filter may come before it: the bound would hold for the filter's output.
 
     A chunk that is written in parts is decoded and encoded again. With an absolute bound that adds no error. If the
     bound follows the range (relative, psnr), each write of a part may move all other values of the chunk by the bound
@@ -45,7 +45,7 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
     Raises
     ------
     TypeError
-        If ``codec`` is not one.
+        If ``codec`` is no codec.
     ValueError
         If ``fill_value`` is not a number.
 
@@ -119,7 +119,7 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         Raises
         ------
         ValueError
-            If it is not one of this release; the text names the wrong argument.
+            If it is invalid in this release; the text names the wrong field.
         """
         return cls(*configuration.parse({key: value for key, value in config.items() if key != "id"}))
 

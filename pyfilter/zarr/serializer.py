@@ -45,7 +45,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
     Raises
     ------
     TypeError
-        If ``codec`` is not one.
+        If ``codec`` is no codec.
     ValueError
         If ``fill_value`` is not a number.
 
@@ -74,7 +74,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         Raises
         ------
         ValueError
-            If they are not of this codec or this release; the text names the wrong argument.
+            If they are invalid for this codec and release; the text names the wrong field.
         """
         configuration.require_name(data, configuration.NAME)
         return cls(*configuration.parse(data.get("configuration") or {}))
