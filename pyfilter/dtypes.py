@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.registry import registry
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @cache
@@ -63,6 +66,16 @@ def require(codec_name: str, dtype: np.dtype[Any]) -> int:
     return code
 
 
+def on_devices(dtype: np.dtype[Any]) -> bool:
+    """Whether there are CUDA kernels for values of this type: not for complex numbers."""
+    return code_of(dtype) is not None and dtype.kind in "fiu"
+
+
+def part_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the real and the imaginary part of complex numbers, any other type as it is."""
+    return np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def is_big_endian(dtype: np.dtype[Any]) -> bool:
     """Whether values of this type are stored with the most significant byte first."""
     if dtype.itemsize == 1 or dtype.byteorder == "|":
@@ -77,12 +90,25 @@ def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def bits_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the native unsigned integer type of the same width, for looking at bit patterns."""
-    return np.dtype(f"u{dtype.itemsize}")
+    """Return the native unsigned integer type of the same width, of complex numbers that of one part: for patterns."""
+    return np.dtype(f"u{part_of(dtype).itemsize}")
+
+
+def has_pattern(values: NDArray[Any], bits: int) -> NDArray[np.bool_]:
+    """Return which of the values, in this machine's byte order, have this bit pattern (`pattern`)."""
+    unsigned = bits_dtype(values.dtype)
+    width = 8 * unsigned.itemsize
+    found = np.asarray(values.view(unsigned) == bits % (1 << width))
+    if values.dtype.kind != "c":
+        return found
+    imaginary = values.view(unsigned)[..., 1::2] == bits >> width
+    return np.asarray(found[..., 0::2] & imaginary)
 
 
 def pattern(value: Any, dtype: np.dtype[Any]) -> int:
     """Return the bit pattern of one value as it is stored in an array of ``dtype``, zero-extended.
+
+    That of a complex number has its real part in the low half.
 
     Raises
     ------
@@ -91,12 +117,12 @@ def pattern(value: Any, dtype: np.dtype[Any]) -> int:
     """
     target = native(dtype)
     given = np.asarray(value)
-    if given.size == 1 and given.dtype.kind in "fiu":
+    if given.size == 1 and given.dtype.kind in ("fiuc" if target.kind == "c" else "fiu"):
         with np.errstate(all="ignore"):
             stored = given.reshape(1).astype(target)
         # a float is rounded to the type, as HDF5 does; an integer type must hold exactly what is asked for
-        if target.kind == "f" or stored.item() == given.item():
-            return int(stored.view(bits_dtype(target))[0])
+        if target.kind in "fc" or stored.item() == given.item():
+            return int.from_bytes(stored.tobytes(), sys.byteorder)
     message = f"fill value {value!r} is not one value that {target.name} can hold"
     raise InvalidArgument(message)
 
@@ -104,7 +130,7 @@ def pattern(value: Any, dtype: np.dtype[Any]) -> int:
 def value_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
     """Return the value whose bit pattern in ``dtype`` is ``bits``."""
     target = native(dtype)
-    scalar: np.generic = np.array([bits], dtype=bits_dtype(target)).view(target)[0]
+    scalar: np.generic = np.frombuffer(bits.to_bytes(target.itemsize, sys.byteorder), dtype=target)[0]
     return scalar
 
 

@@ -63,7 +63,8 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
         bound_mode=registry().bounds[mode],
         has_fill=int(fill_value is not None),
         bound=bound,
-        fill=fill,
+        fill=fill % (1 << 8 * dtypes.part_of(dtype).itemsize),
+        fill_imaginary=fill >> 8 * dtypes.part_of(dtype).itemsize,
         source_big_endian=int(dtypes.is_big_endian(dtype)),
         rank=len(shape),
     )
@@ -99,8 +100,10 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
     ----------
     array : array_like or device array
         Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
-        float64 for `Cuszp2`, also integers of 8 to 64 bits for `HierarchicalDelta` and `Lossless`. An array on a CUDA
-        device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
+        float64, complex64 and complex128 for `Cuszp2` and others, also integers of 8 to 64 bits for
+        `HierarchicalDelta`, `Adaptive` and `Lossless`. A bound holds for each part of a complex number. An array on a
+        CUDA device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there, complex numbers on the
+        host.
     codec : Codec
         How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional

@@ -58,6 +58,8 @@ class GoldenCase:
     @property
     def version(self) -> int:
         """Of the format, of the frame that the codec makes; these updates make the range smaller."""
+        if self.values.dtype.kind == "c":
+            return decoder.DERIVED_VERSION
         with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
         first = decoder.first_version(self.codec.spec().id, bytes((with_bins,)))
         return first if self.before is None else max(first, decoder.CARRIED_VERSION)
@@ -516,12 +518,51 @@ def update_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("update_hierarchical_delta_i4", whole, pyfilter.HierarchicalDelta(relative=1e-3), before=before)
 
 
+def complex_waves(shape: tuple[int, ...], dtype: str) -> Array:
+    """Waves as real parts, and the same backwards as imaginary ones."""
+    part = waves(shape, {"c8": "f4", "c16": "f8"}[dtype])
+    found = np.empty(shape, dtype)
+    found.real, found.imag = part, part.reshape(-1)[::-1].reshape(shape)
+    return found
+
+
+def complex_cases() -> Iterator[GoldenCase]:
+    """Every codec that takes them, ranks, special parts, fill values of every kind, a chunk written in parts."""
+    for dtype in ("c8", "c16"):
+        plane, special = complex_waves((7, 17), dtype), complex_waves((70,), dtype)
+        special[[3, 40, 41]] = complex(math.nan, 1), complex(-0.0, math.inf), complex(-math.inf, -0.0)
+        codecs: dict[str, pyfilter.Codec] = {
+            "cuszp2": pyfilter.Cuszp2(absolute=2.0**-6),
+            "lossless": pyfilter.Lossless(),
+            "lossless_ratio": pyfilter.Lossless(effort="ratio"),
+            "hierarchical_delta": pyfilter.HierarchicalDelta(absolute=2.0**-6),
+            "pointwise": pyfilter.HierarchicalDelta(pointwise_relative=2.0**-6),
+            "lorenzo": pyfilter.Lorenzo(absolute=2.0**-6),
+            "adaptive": pyfilter.Adaptive(absolute=2.0**-6),
+        }
+        for name, codec in codecs.items():
+            values = complex_waves((24, 40), dtype) if name in ("lorenzo", "adaptive") else plane
+            yield GoldenCase(f"{name}_{dtype}_plane", values, codec)
+            yield GoldenCase(f"{name}_{dtype}_specials", special, codec)
+        cuszp2 = codecs["cuszp2"]
+        for rank, shape in {"scalar": (), "empty": (0, 3), "rank32": (1,) * 31 + (3,)}.items():
+            yield GoldenCase(f"cuszp2_{dtype}_{rank}", complex_waves(shape, dtype), cuszp2)
+        for kind, fill in {"real": -999.0, "both": -999.0 - 999.0j, "different": -999.0 + 7.0j}.items():
+            values = plane.copy()
+            values[3:5] = fill
+            yield GoldenCase(f"cuszp2_{dtype}_fill_{kind}", values, cuszp2, fill)
+        yield GoldenCase(f"cuszp2_{dtype}_big_endian", plane.astype(f">{dtype}"), cuszp2)
+        before = plane.copy()
+        before[0, 0] = 1000
+        yield GoldenCase(f"cuszp2_{dtype}_update", plane, pyfilter.Cuszp2(relative=2.0**-8), before=before)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
-        *update_cases(), *adaptive_cases(),
+        *update_cases(), *adaptive_cases(), *complex_cases(),
     ]  # fmt: skip
 
 

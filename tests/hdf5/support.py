@@ -26,7 +26,10 @@ FILTER_ID = 52907
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES = 1, 2, 3, 4, 5
 NONE, ABSOLUTE, RELATIVE = 0, 1, 2
 STAMP = 0x31465950
-DTYPES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
+DTYPES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10} | {
+    "c8": 11,
+    "c16": 12,
+}
 TESTS = Path(__file__).resolve().parent.parent
 TIMEOUT = 60
 

@@ -83,7 +83,7 @@ def test_big_endian_values_come_back_native_and_are_remembered(dtype: str, lossy
 @pytest.mark.parametrize(
     "values",
     [
-        np.zeros(4, "f2"), np.zeros(4, "c8"), np.zeros(4, bool), np.zeros(4, "i4"), np.zeros(4, object),
+        np.zeros(4, "f2"), np.zeros(4, "G"), np.zeros(4, bool), np.zeros(4, "i4"), np.zeros(4, object),
         np.zeros(4, "S3"), np.zeros(4, "U3"), np.zeros(4, "M8[s]"), np.zeros(4, [("a", "f4")]), np.zeros(4, "g"),
         "text", None,
     ],

@@ -22,6 +22,7 @@ from .header import (
     BIG_ENDIAN,
     CARRIED_VERSION,
     CUSZP2,
+    DERIVED_VERSION,
     FIRST_VERSIONS,
     FIXED,
     FORMAT_VERSION,
@@ -51,6 +52,7 @@ __all__ = [
     "BIG_ENDIAN",
     "CARRIED_VERSION",
     "CUSZP2",
+    "DERIVED_VERSION",
     "FIRST_VERSIONS",
     "FORMAT_VERSION",
     "HAS_SENTINEL",
@@ -207,7 +209,7 @@ def codes_of_residuals(z: Array, outliers: NDArray[np.uint64], planes: Ints, hea
     return q.reshape(z.shape)
 
 
-# ---- 1, 3, 4. Whole frame, raw payload, tiled payload ---------------------------------------------------------------
+# ---- 1, 3, 4, 16. Whole frame, raw payload, tiled payload, derived types ---------------------------------------------
 
 
 def decode(frame: bytes) -> Array:
@@ -216,6 +218,20 @@ def decode(frame: bytes) -> Array:
     if len(frame) < header.frame_bytes:
         raise TruncatedFrame(f"{len(frame)} bytes of a frame of {header.frame_bytes}")
     require(len(frame) == header.frame_bytes, f"{len(frame)} bytes given for a frame of {header.frame_bytes}")
+    values = decode_base(frame, header)
+    return from_base(values, header) if header.derived else values
+
+
+def from_base(values: Array, header: Header) -> Array:
+    """Section 16: the values of the derived type."""
+    real, imaginary = values.reshape(2, -1)
+    joined = np.empty(real.size, header.element)
+    joined.real, joined.imag = real, imaginary
+    return joined.reshape(header.shape)
+
+
+def decode_base(frame: bytes, header: Header) -> Array:
+    """The base array, that of the frame itself where its type is no derived one."""
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
