@@ -75,9 +75,15 @@ Found compound(const Hdf5& hdf5, hid_t type) {
   return first == second && packed ? complex_of(first) : Found{};
 }
 
-Found native_complex(const Hdf5& hdf5, hid_t type) {
+// The type that an enumeration or HDF5 2's class of complex numbers is made of.
+Found base_of(const Hdf5& hdf5, hid_t type) {
   if (hdf5.H5Tget_super == nullptr || hdf5.H5Tclose == nullptr) return {};
-  return complex_of(Part(hdf5, hdf5.H5Tget_super(type)).found());
+  return Part(hdf5, hdf5.H5Tget_super(type)).found();
+}
+
+// Members of an enumeration (h5py's bool is one) are names, not magnitudes.
+bool is_exact(const Request& request) {
+  return request.bound_mode == Bound::none || (request.bound_mode == Bound::absolute && request.bound == 0);
 }
 
 Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
@@ -97,7 +103,15 @@ Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
   const int type_class = hdf5.H5Tget_class(type);
   Found found = plain(hdf5, type);
   if (type_class == kClassCompound) found = compound(hdf5, type);
-  if (type_class == kClassComplex) found = native_complex(hdf5, type);
+  if (type_class == kClassComplex) found = complex_of(base_of(hdf5, type));
+  if (type_class == kClassEnum) {
+    found = base_of(hdf5, type);
+    if (found.dtype != Dtype::none && !is_exact(*request))
+      return fail(Code::unsupported,
+                  "the dataset is of an enumeration (such as h5py's bool), whose values must not change: a bound of %g "
+                  "is given, allowed: codec lossless, or an absolute bound of 0",
+                  request->bound);
+  }
   if (found.dtype == Dtype::none) return refuse(hdf5, type, request->codec);
   request->dtype = found.dtype;
   request->source_big_endian = found.big_endian;

@@ -7,6 +7,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 
 from pyfilter.errors import InvalidArgument, Unsupported
@@ -14,6 +15,8 @@ from pyfilter.registry import registry
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pyfilter.codecs.base import Codec
 
 
 @cache
@@ -67,8 +70,21 @@ def require(codec_name: str, dtype: np.dtype[Any]) -> int:
 
 
 def on_devices(dtype: np.dtype[Any]) -> bool:
-    """Whether there are CUDA kernels for values of this type: not for complex numbers."""
+    """Whether there are CUDA kernels for values of this type: not for complex numbers and bool."""
     return code_of(dtype) is not None and dtype.kind in "fiu"
+
+
+def require_exact_enum(codec: Codec, dtype: np.dtype[Any]) -> None:
+    """Refuse a bound for members of an enumeration (`h5py.enum_dtype`).
+
+    Raises
+    ------
+    Unsupported
+        If values may change.
+    """
+    if h5py.check_enum_dtype(dtype) is not None and not codec.is_lossless and codec.bound != ("absolute", 0.0):
+        message = f"values of an enumeration are names and must not change: use Lossless(), not {codec!r}"
+        raise Unsupported(message)
 
 
 def part_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -117,7 +133,7 @@ def pattern(value: Any, dtype: np.dtype[Any]) -> int:
     """
     target = native(dtype)
     given = np.asarray(value)
-    if given.size == 1 and given.dtype.kind in ("fiuc" if target.kind == "c" else "fiu"):
+    if given.size == 1 and given.dtype.kind in {"c": "fiuc", "b": "b"}.get(target.kind, "fiu"):
         with np.errstate(all="ignore"):
             stored = given.reshape(1).astype(target)
         # a float is rounded to the type, as HDF5 does; an integer type must hold exactly what is asked for

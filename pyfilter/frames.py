@@ -52,6 +52,7 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
     code = dtypes.require(codec.requested_spec.name, dtype)
+    dtypes.require_exact_enum(codec, dtype)
     if len(shape) > abi.MAX_RANK:
         message = f"an array has at most {abi.MAX_RANK} dimensions here, got {len(shape)}"
         raise InvalidArgument(message)

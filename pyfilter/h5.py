@@ -128,6 +128,7 @@ def create_dataset(
         codec = codec.for_device()
     dtype = dtypes.plain(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.requested_spec.name, dtype)
+    dtypes.require_exact_enum(codec, dtype)
     if fillvalue is not None and dtype.kind == "c":  # HDF5 converts no real number to a complex one
         fillvalue = dtypes.value_of(dtypes.pattern(fillvalue, dtype), dtype)
     if source.shape is None or source.shape == ():

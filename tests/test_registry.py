@@ -27,7 +27,7 @@ from pyfilter.registry import parameter_value
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY: dict[str, Any] = json.loads((ROOT / "registry.json").read_text(encoding="utf-8"))
 #: dtypes that came with a format version of their own
-DERIVED = ("c64", "c128")
+DERIVED = ("c64", "c128", "b8")
 ROOM = ("FORMAT.md", "codec.hpp", "codec.cpp", "cpu/coders.cpp")
 
 

@@ -170,11 +170,17 @@ std::unique_ptr<std::uint8_t[]> base_memory(std::size_t bytes) noexcept {
 }
 
 void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) noexcept {
-  if (count != 0) convert(dtype == Dtype::c64 ? split_piece<float> : split_piece<double>, values, count, base);
+  if (count == 0) return;
+  if (dtype == Dtype::c64) return convert(split_piece<float>, values, count, base);
+  if (dtype == Dtype::c128) return convert(split_piece<double>, values, count, base);
+  std::memcpy(base, values, count * dtype_bytes(dtype));
 }
 
 void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values) noexcept {
-  if (count != 0) convert(dtype == Dtype::c64 ? join_piece<float> : join_piece<double>, base, count, values);
+  if (count == 0) return;
+  if (dtype == Dtype::c64) return convert(join_piece<float>, base, count, values);
+  if (dtype == Dtype::c128) return convert(join_piece<double>, base, count, values);
+  std::memcpy(values, base, count * dtype_bytes(dtype));
 }
 
 Status name_derived(const Request& request, void* frame, std::size_t* frame_bytes) noexcept {

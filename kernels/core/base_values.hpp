@@ -4,6 +4,7 @@
 //
 //   type        base type   array of the base type
 //   c64, c128   f32, f64    the first dimension doubled: all real parts, then all imaginary parts
+//   b8          u8          the same bytes
 #pragma once
 
 #include <cstddef>

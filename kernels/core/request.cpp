@@ -115,7 +115,7 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "codec id %d is unknown, allowed: %s", request.codec, allowed);
   }
   if (dtype_bytes(request.dtype) == 0)
-    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 12", static_cast<int>(request.dtype));
+    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 13", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
     char allowed[160];
     list_dtypes(codec->dtype_mask, allowed, sizeof allowed);

@@ -27,7 +27,8 @@ enum class Dtype : std::uint8_t {
   i64 = 9,
   u64 = 10,
   c64 = 11,
-  c128 = 12
+  c128 = 12,
+  b8 = 13
 };
 
 enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2, pointwise_relative = 3, psnr = 4 };
@@ -37,6 +38,7 @@ constexpr std::size_t dtype_bytes(Dtype dtype) {
   switch (dtype) {
     case Dtype::i8:
     case Dtype::u8:
+    case Dtype::b8:
       return 1;
     case Dtype::i16:
     case Dtype::u16:
@@ -65,6 +67,8 @@ constexpr Dtype base_dtype(Dtype dtype) {
       return Dtype::f32;
     case Dtype::c128:
       return Dtype::f64;
+    case Dtype::b8:
+      return Dtype::u8;
     default:
       return dtype;
   }

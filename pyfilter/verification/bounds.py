@@ -113,6 +113,8 @@ class Comparison:
         """Compare two arrays of one shape; ``index`` is the C-order place of their first value in the whole."""
         x = np.ascontiguousarray(original, dtype=self.dtype).reshape(-1)
         y = np.ascontiguousarray(stored, dtype=self.dtype).reshape(-1)
+        if self.dtype.kind not in "fiuc":  # bool: patterns
+            x, y = (item.view(dtypes.bits_dtype(self.dtype)) for item in (x, y))
         self._values += x.size
         special = np.zeros(x.shape, np.bool_)
         for pattern in self._special_bits:
@@ -126,7 +128,7 @@ class Comparison:
             special, turned = np.repeat(special, 2), np.repeat(turned, 2)
         bits = dtypes.bits_dtype(self.dtype)
         same = x.view(bits) == y.view(bits)
-        add = self._add_integers if self.dtype.kind in "iu" else self._add_floats
+        add = self._add_floats if self.dtype.kind in "fc" else self._add_integers
         good = add(x, y, same, special, turned).reshape(-1, parts).all(axis=1)
         bad = int(good.size - np.count_nonzero(good))
         if bad:

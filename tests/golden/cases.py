@@ -58,7 +58,7 @@ class GoldenCase:
     @property
     def version(self) -> int:
         """Of the format, of the frame that the codec makes; these updates make the range smaller."""
-        if self.values.dtype.kind == "c":
+        if self.values.dtype.kind in "cb":
             return decoder.DERIVED_VERSION
         with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
         first = decoder.first_version(self.codec.spec().id, bytes((with_bins,)))
@@ -557,12 +557,22 @@ def complex_cases() -> Iterator[GoldenCase]:
         yield GoldenCase(f"cuszp2_{dtype}_update", plane, pyfilter.Cuszp2(relative=2.0**-8), before=before)
 
 
+def bool_cases() -> Iterator[GoldenCase]:
+    """Both efforts, ranks, bytes that are neither 0 nor 1."""
+    for effort in ("fast", "ratio"):
+        codec = pyfilter.Lossless(effort=effort)
+        for name, shape in {"plane": (40, 60), "scalar": (), "empty": (0,), "row": (33,)}.items():
+            yield GoldenCase(f"lossless_bool_{effort}_{name}", waves(shape, "u1") > 40, codec)
+        odd = (np.arange(70, dtype="u1") // 9).view("?")
+        yield GoldenCase(f"lossless_bool_{effort}_odd", odd, codec)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
-        *update_cases(), *adaptive_cases(), *complex_cases(),
+        *update_cases(), *adaptive_cases(), *complex_cases(), *bool_cases(),
     ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for source in FRAMES:
             frame = source.read_bytes()
             header = decoder.parse_header(frame)
-            if not header.shape or 0 in header.shape:
+            if not header.shape or 0 in header.shape or header.element.kind == "b":  # files have enumerations of i8
                 continue
             big = header.flags & decoder.BIG_ENDIAN
             dtype = header.element.newbyteorder(">" if big else "<")
@@ -68,7 +68,7 @@ def kinds() -> list[str]:
     for path in FRAMES:
         frame = path.read_bytes()
         header = decoder.parse_header(frame)
-        if header.shape and 0 not in header.shape:
+        if header.shape and 0 not in header.shape and header.element.kind != "b":
             found.setdefault(frame[4:5] + frame[8:11] + frame[48:56], path.stem)
     return sorted(found.values())
 

@@ -89,7 +89,7 @@ TYPES = [
     ("u8", words(), "cuszp2 cannot compress dtype u64, allowed: f32, f64"),
     ("i2", words(mode=3, codec=DELTA, bound=0.1), "relative bound needs floating-point values, these are i16"),
     ("f4", words(0.0, codec=DELTA), "the bound is 0, must be finite and > 0"),
-    ("?", words(codec=DELTA), r"\(enumeration, 1 bytes a value\)"),
+    ("?", words(codec=DELTA), "of an enumeration"),
     ("f2", words(), r"\(float, 2 bytes a value\), allowed: f32, f64"),
     ("f2", lossless(), r"\(float, 2 bytes a value\), allowed: f32, f64, i8, .* i64, u64, c64, c128"),
     (np.longdouble, words(), r"\(float, 16 bytes a value\)"),
@@ -105,7 +105,6 @@ TYPES = [
         r"\(compound, 12 bytes a value\)",
     ),
     ("c8", words(codec=PROGRESSIVE), "progressive cannot compress dtype c64, allowed: f32, f64"),
-    ("?", lossless(), r"\(enumeration, 1 bytes a value\)"),
     (np.dtype("V3"), lossless(), r"\(opaque, 3 bytes a value\)"),
     (np.dtype(("f4", (3,))), words(), r"\(array, 12 bytes a value\)"),
 ]

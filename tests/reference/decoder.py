@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from . import adaptive, bins, packed, particles, progressive, streams
 from .header import (
     ADAPTIVE,
+    B8,
     BIG_ENDIAN,
     CARRIED_VERSION,
     CUSZP2,
@@ -224,6 +225,8 @@ def decode(frame: bytes) -> Array:
 
 def from_base(values: Array, header: Header) -> Array:
     """Section 16: the values of the derived type."""
+    if header.derived == B8:
+        return values.view(header.element)
     real, imaginary = values.reshape(2, -1)
     joined = np.empty(real.size, header.element)
     joined.real, joined.imag = real, imaginary

@@ -50,9 +50,9 @@ BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and 
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
-C64, C128 = 11, 12
-DERIVED = {C64: 1, C128: 2}  # section 16: dtype -> base dtype
-ELEMENTS = {C64: "<c8", C128: "<c16"}
+C64, C128, B8 = 11, 12, 13
+DERIVED = {C64: 1, C128: 2, B8: 4}  # section 16: dtype -> base dtype
+ELEMENTS = {C64: "<c8", C128: "<c16", B8: "?"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +186,7 @@ def parse_header(frame: bytes) -> Header:
     derived = dtype if dtype in DERIVED else 0
     require(not derived or version >= DERIVED_VERSION, f"dtype {dtype} in format version {version}")
     require(not derived or codec not in (PARTICLES, PROGRESSIVE), f"codec {codec} with dtype {dtype}")
+    require(derived in (0, C64, C128) or codec == LOSSLESS, f"codec {codec} with dtype {dtype}")
     dtype = DERIVED.get(dtype, dtype)
     require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE, ADAPTIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 32, f"reserved flags {flags:#04x}")

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .encoder import Block, Spec, write_frame, write_header, write_raw
-from .header import C64, C128, DERIVED_VERSION
+from .header import B8, C64, C128, DERIVED_VERSION
 from .hostile_tools import CORRUPT, TOO_NEW, TRUNCATED, Hostile, changed_field, hostile, patch, seal
 
 CUSZP2 = Spec(codec="cuszp2", dtype="f4", dims=(80,), bound=0.25, step=0.5, sentinel=0x501502F9)
 WIDE = replace(CUSZP2, dtype="f8")
 LOSSLESS = Spec(codec="lossless", dtype="f4", dims=(80,))
+BYTES = Spec(codec="lossless", dtype="u1", dims=(40,))
 LATEST = 16  # no dtype has this code
 
 
@@ -30,6 +31,7 @@ def ramp(spec: Spec) -> Block:
 def small_frames() -> Iterator[tuple[str, bytes]]:
     """Valid frames."""
     yield "c64", named(write_frame(CUSZP2, [ramp(CUSZP2)] * 3), C64, 40)
+    yield "bool", named(write_frame(BYTES, [ramp(BYTES)] * 2), B8, 40)
     yield "c128, raw", named(write_raw(replace(WIDE, raw=True, bound=0.0, step=0.0, sentinel=None), [1] * 80), C128, 40)
 
 
@@ -45,8 +47,8 @@ def crafted() -> Iterator[Hostile]:
             yield changed_field(good, name, "codec", 8, "B", codec)
         for code in (0, LATEST, 31, 32, 43, 255):
             yield changed_field(good, name, "dtype", 9, "B", code)
-        for value in (0, 15, 80, 1 << 60, (1 << 61) - 1, 1 << 61, 1 << 63, (1 << 64) - 1):
-            yield changed_field(good, name, "dims", 56, "<Q", value, CORRUPT, TRUNCATED)
+        for number in (0, 15, 80, 1 << 60, (1 << 61) - 1, 1 << 61, 1 << 63, (1 << 64) - 1):
+            yield changed_field(good, name, "dims", 56, "<Q", number, CORRUPT, TRUNCATED)
         yield changed_field(good, name, "flags: not raw, but said to be", 10, "B", good[10] | 1)
         for value in (0, 2, 3):
             yield changed_field(good, name, "block dimensions", 49, "B", value)
@@ -56,5 +58,10 @@ def crafted() -> Iterator[Hostile]:
     raw = write_raw(replace(CUSZP2, raw=True, bound=0.0, step=0.0, sentinel=None), [1] * 80)
     for value in (39, 41, 80):
         yield hostile(f"c64, raw: {value} values for 40", named(raw, C64, value))
+    floats = Spec(codec="cuszp2", dtype="f4", dims=(40,), bound=0.25, step=0.5)
+    yield hostile("bool of cuszp2", named(write_frame(floats, [ramp(floats)] * 2), B8, 40))
+    made = write_frame(BYTES, [ramp(BYTES)] * 2)
+    yield hostile("bool of hierarchical_delta", named(patch(made, 8, "B", 3), B8, 40))
+    yield hostile("bool with a sentinel", seal(patch(named(write_frame(BYTES, [ramp(BYTES)] * 2), B8, 40), 10, "B", 4)))
     scalar = write_header(replace(LOSSLESS, dims=(), raw=True), 4) + bytes(4)
     yield hostile("c64: a scalar of one part", seal(patch(patch(scalar, 4, "B", DERIVED_VERSION), 9, "B", C64)))
