@@ -39,6 +39,23 @@ Found plain(const Hdf5& hdf5, hid_t type) {
   return {};
 }
 
+// IEEE 754 binary16 and bfloat16, which older releases of HDF5 have no names for.
+Found half(const Hdf5& hdf5, hid_t type) {
+  if (hdf5.H5Tget_fields == nullptr || hdf5.H5Tget_ebias == nullptr || hdf5.H5Tget_norm == nullptr ||
+      hdf5.H5Tget_order == nullptr || hdf5.H5Tget_size(type) != 2)
+    return {};
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+  const int order = hdf5.H5Tget_order(type);
+  if (hdf5.H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0 || sign != 15 ||
+      mantissa != 0 || exponent != mantissa_bits || hdf5.H5Tget_norm(type) != kNormImplied ||
+      (order != kOrderLittle && order != kOrderBig))
+    return {};
+  const std::size_t bias = hdf5.H5Tget_ebias(type);
+  if (exponent_bits == 5 && mantissa_bits == 10 && bias == 15) return {Dtype::f16, order == kOrderBig};
+  if (exponent_bits == 8 && mantissa_bits == 7 && bias == 127) return {Dtype::bf16, order == kOrderBig};
+  return {};
+}
+
 // A datatype that HDF5 made for us, closed at the end.
 class Part {
  public:
@@ -91,10 +108,11 @@ Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
   list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
   const int type_class = hdf5.H5Tget_class(type);
   const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
-  return fail(Code::unsupported,
-              "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats, two's "
-              "complement integers and compound types of two equal floats without gaps, either byte order)",
-              known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
+  return fail(
+      Code::unsupported,
+      "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats, two's "
+      "complement integers and compound types of two equal floats of 32 or 64 bits without gaps, either byte order)",
+      known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
 }
 
 }  // namespace
@@ -102,6 +120,7 @@ Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
 Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
   const int type_class = hdf5.H5Tget_class(type);
   Found found = plain(hdf5, type);
+  if (type_class == kClassFloat && found.dtype == Dtype::none) found = half(hdf5, type);
   if (type_class == kClassCompound) found = compound(hdf5, type);
   if (type_class == kClassComplex) found = complex_of(base_of(hdf5, type));
   if (type_class == kClassEnum) {

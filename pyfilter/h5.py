@@ -129,8 +129,8 @@ def create_dataset(
     dtype = dtypes.plain(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.requested_spec.name, dtype)
     dtypes.require_exact_enum(codec, dtype)
-    if fillvalue is not None and dtype.kind == "c":  # HDF5 converts no real number to a complex one
-        fillvalue = dtypes.value_of(dtypes.pattern(fillvalue, dtype), dtype)
+    dtypes.refuse_bfloat16(dtype)
+    fillvalue = dtypes.hdf5_fill(fillvalue, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
         raise Unsupported(message)

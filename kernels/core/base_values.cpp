@@ -88,6 +88,18 @@ void join_piece(void* context, std::uint64_t piece) {
   }
 }
 
+// Bit patterns of floats to integers in the order of the values, and back.
+void order_piece(void* context, std::uint64_t piece) {
+  const auto& job = *static_cast<Conversion*>(context);
+  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
+  for (std::uint64_t i = first; i < last; ++i) {
+    std::uint16_t bits;
+    std::memcpy(&bits, job.from + 2 * i, sizeof bits);
+    if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
+    std::memcpy(job.to + 2 * i, &bits, sizeof bits);
+  }
+}
+
 using Convert = void (*)(void* context, std::uint64_t piece);
 
 void convert(Convert piece, const void* from, std::uint64_t count, void* to) {
@@ -173,6 +185,7 @@ void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) n
   if (count == 0) return;
   if (dtype == Dtype::c64) return convert(split_piece<float>, values, count, base);
   if (dtype == Dtype::c128) return convert(split_piece<double>, values, count, base);
+  if (is_half(dtype)) return convert(order_piece, values, count, base);
   std::memcpy(base, values, count * dtype_bytes(dtype));
 }
 
@@ -180,6 +193,7 @@ void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values)
   if (count == 0) return;
   if (dtype == Dtype::c64) return convert(join_piece<float>, base, count, values);
   if (dtype == Dtype::c128) return convert(join_piece<double>, base, count, values);
+  if (is_half(dtype)) return convert(order_piece, base, count, values);
   std::memcpy(values, base, count * dtype_bytes(dtype));
 }
 

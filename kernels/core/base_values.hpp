@@ -5,6 +5,9 @@
 //   type        base type   array of the base type
 //   c64, c128   f32, f64    the first dimension doubled: all real parts, then all imaginary parts
 //   b8          u8          the same bytes
+//   f16, bf16   i16         the same bits, but all bits of negative numbers except for the sign flipped: in the order
+//   of
+//                           the values, so that neighbours have small differences
 #pragma once
 
 #include <cstddef>

@@ -115,12 +115,15 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "codec id %d is unknown, allowed: %s", request.codec, allowed);
   }
   if (dtype_bytes(request.dtype) == 0)
-    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 13", static_cast<int>(request.dtype));
+    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 15", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
     char allowed[160];
     list_dtypes(codec->dtype_mask, allowed, sizeof allowed);
-    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype),
-                allowed);
+    const char* const exact = find_codec(registry::kExactCodec)->name;
+    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s%s%s", codec->name,
+                dtype_name(request.dtype), allowed,
+                is_half(request.dtype) ? "; floats of 16 bits can be stored bit for bit only: codec " : "",
+                is_half(request.dtype) ? exact : "");
   }
   if (is_derived(request.dtype)) {
     PYF_TRY(check_shape(request.shape));

@@ -28,7 +28,9 @@ enum class Dtype : std::uint8_t {
   u64 = 10,
   c64 = 11,
   c128 = 12,
-  b8 = 13
+  b8 = 13,
+  f16 = 14,
+  bf16 = 15
 };
 
 enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2, pointwise_relative = 3, psnr = 4 };
@@ -42,6 +44,8 @@ constexpr std::size_t dtype_bytes(Dtype dtype) {
       return 1;
     case Dtype::i16:
     case Dtype::u16:
+    case Dtype::f16:
+    case Dtype::bf16:
       return 2;
     case Dtype::f32:
     case Dtype::i32:
@@ -69,11 +73,15 @@ constexpr Dtype base_dtype(Dtype dtype) {
       return Dtype::f64;
     case Dtype::b8:
       return Dtype::u8;
+    case Dtype::f16:
+    case Dtype::bf16:
+      return Dtype::i16;
     default:
       return dtype;
   }
 }
 constexpr bool is_derived(Dtype dtype) { return base_dtype(dtype) != dtype; }
+constexpr bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
 constexpr bool is_complex(Dtype dtype) { return dtype == Dtype::c64 || dtype == Dtype::c128; }
 
 constexpr bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }

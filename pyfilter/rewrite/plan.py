@@ -334,6 +334,9 @@ def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> Non
     if reason is not None:
         message = f"{path} cannot be compressed: {reason}"
         raise Unsupported(message)
+    if not is_number(dataset.id.get_type()) and dtypes.code_of(dataset.dtype) is not None:
+        message = f"{path} is of type {dataset.dtype}, which compress copies as it is: use pyfilter.create_dataset"
+        raise Unsupported(message)
     if not is_number(dataset.id.get_type()) or not dtypes.takes(codec.requested_spec.name, dataset.dtype):
         known = ", ".join(dtypes.names(codec.requested_spec.name))
         message = f"{path} is of type {dataset.dtype}, which {codec!r} does not take; it takes {known}"

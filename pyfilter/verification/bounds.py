@@ -98,7 +98,7 @@ class Comparison:
         pointwise: bool = False,
     ) -> None:
         self.dtype = dtypes.native(dtype)
-        self.bound = bound
+        self.bound = bound if self.dtype.kind in "fiuc" else 0.0  # other values are compared bit by bit
         self.pointwise = pointwise
         self._special_bits = {dtypes.pattern(value, self.dtype) for value in specials}
         self._sentinel_bits = None if sentinel is None else dtypes.pattern(sentinel, self.dtype)
@@ -113,7 +113,7 @@ class Comparison:
         """Compare two arrays of one shape; ``index`` is the C-order place of their first value in the whole."""
         x = np.ascontiguousarray(original, dtype=self.dtype).reshape(-1)
         y = np.ascontiguousarray(stored, dtype=self.dtype).reshape(-1)
-        if self.dtype.kind not in "fiuc":  # bool: patterns
+        if self.dtype.kind not in "fiuc":
             x, y = (item.view(dtypes.bits_dtype(self.dtype)) for item in (x, y))
         self._values += x.size
         special = np.zeros(x.shape, np.bool_)

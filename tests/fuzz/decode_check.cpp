@@ -32,8 +32,8 @@ bool same_values(const pyf_info& info, const std::uint8_t* a, const std::uint8_t
 
 // What a header that was accepted promises to its reader.
 void check_info(const pyf_info& info, const std::uint8_t* frame) {
-  static constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 1};
-  require(info.dtype >= 1 && info.dtype <= 13, "frame_info: dtype", info.dtype);
+  static constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 1, 2, 2};
+  require(info.dtype >= 1 && info.dtype <= 15, "frame_info: dtype", info.dtype);
   require(info.rank >= 0 && info.rank <= 32, "frame_info: rank", info.rank);
   require(info.header_bytes == kFixedHeader + 8 * static_cast<std::size_t>(info.rank), "frame_info: header_bytes");
   require(info.frame_bytes >= info.header_bytes, "frame_info: frame_bytes");

@@ -44,6 +44,7 @@ def expected(path: Path) -> NDArray[Any]:
 
 def assert_same(decoded: NDArray[Any], values: NDArray[Any]) -> None:
     assert decoded.shape == values.shape
+    decoded = decoded.view("V2") if decoded.dtype.name == "bfloat16" else decoded  # of ml_dtypes
     assert decoded.dtype == values.dtype
     assert decoded.tobytes() == values.tobytes()
 
@@ -149,7 +150,7 @@ ADAPTIVE = 7
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_950_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 2_000_000
 
 
 def test_all_of_the_format_is_there() -> None:

@@ -33,7 +33,7 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for source in FRAMES:
             frame = source.read_bytes()
             header = decoder.parse_header(frame)
-            if not header.shape or 0 in header.shape or header.element.kind == "b":  # files have enumerations of i8
+            if not header.shape or 0 in header.shape or header.element.kind in "bV":  # h5py has no such types
                 continue
             big = header.flags & decoder.BIG_ENDIAN
             dtype = header.element.newbyteorder(">" if big else "<")
@@ -68,7 +68,7 @@ def kinds() -> list[str]:
     for path in FRAMES:
         frame = path.read_bytes()
         header = decoder.parse_header(frame)
-        if header.shape and 0 not in header.shape and header.element.kind != "b":
+        if header.shape and 0 not in header.shape and header.element.kind not in "bV":
             found.setdefault(frame[4:5] + frame[8:11] + frame[48:56], path.stem)
     return sorted(found.values())
 
@@ -78,11 +78,11 @@ def test_h5dump(chunked: Path, tmp_path: Path) -> None:
     assert len(names) >= 150
     for name in names:
         values = expected(FOLDER / f"{name}.pyf")
-        if values.dtype.kind == "c":  # h5dump writes no binary file of compound types
-            digits = {8: "%.9g", 16: "%.17g"}[values.dtype.itemsize]
+        if values.dtype.kind == "c" or values.dtype == np.float16:  # of which h5dump 1.10 writes no binary file
+            digits = "%.17g" if values.dtype.itemsize == 16 else "%.9g"
             text = tool("h5dump", "-d", f"/{name}", "-m", digits, "-w", "1", "-y", chunked).partition("DATA {")[2]
             numbers = [float(number) for number in re.findall(r"-?(?:\d[\d.e+-]*|nan|inf)", text)]
-            parts = values.reshape(-1).view(f"f{values.dtype.itemsize // 2}")
+            parts = values.reshape(-1).view({2: "f2", 8: "f4", 16: "f8"}[values.dtype.itemsize])
             assert np.array_equal(np.array(numbers, parts.dtype), parts, equal_nan=True), name
             continue
         tool("h5dump", "-d", f"/{name}", "-b", "LE", "-o", tmp_path / "values", chunked)

@@ -97,6 +97,38 @@ def test_bool(effort: str) -> None:
         pyfilter.encode(values, pyfilter.HierarchicalDelta(absolute=1))
 
 
+@pytest.mark.parametrize("effort", ["fast", "ratio"])
+@pytest.mark.parametrize("dtype", ["<f2", ">f2"])
+def test_float16(effort: str, dtype: str) -> None:
+    for shape in ((), (0,), (1,), (31,), (33,), (50, 70), (256, 256)):
+        bits = np.random.default_rng(0).integers(0, 1 << 16, shape, np.uint16)
+        values = bits.view("f2").astype(dtype)
+        frame = pyfilter.encode(values, pyfilter.Lossless(effort=effort), fill_value=-999)
+        info, decoded = pyfilter.frame_info(frame), pyfilter.decode(frame)
+        assert (info.dtype, info.shape, info.big_endian) == (np.dtype("f2"), shape, dtype[0] == ">")
+        assert decoded.dtype == np.dtype("f2")
+        assert decoded.tobytes() == values.astype("f2").tobytes()
+        assert pyfilter.verify(values, decoded, 0).ok
+    with pytest.raises(TypeError, match=r"cannot encode .*(float16|f2); .*; Lossless\(\) takes it bit for bit"):
+        pyfilter.encode(values, pyfilter.Lorenzo(absolute=1))
+
+
+@pytest.mark.parametrize("effort", ["fast", "ratio"])
+def test_bfloat16(effort: str, tmp_path: Path) -> None:
+    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    for shape in ((), (0,), (33,), (50, 70)):
+        bits = np.random.default_rng(0).integers(0, 1 << 16, shape, np.uint16)
+        values = bits.view(bfloat16)
+        decoded = pyfilter.decode(pyfilter.encode(values, pyfilter.Lossless(effort=effort), fill_value=-999))
+        assert (decoded.dtype, decoded.shape) == (bfloat16, shape)
+        assert decoded.tobytes() == values.tobytes()
+        assert pyfilter.verify(values, decoded, 0).ok
+    with pytest.raises(TypeError, match=r"cannot encode bfloat16; .*; Lossless\(\) takes it bit for bit"):
+        pyfilter.encode(values, pyfilter.Lorenzo(absolute=1))
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(TypeError, match="h5py stores bfloat16 as opaque"):
+        pyfilter.create_dataset(file, "x", values, pyfilter.Lossless())
+
+
 def test_enumerations_have_no_bound(tmp_path: Path) -> None:
     kind = h5py.enum_dtype({"RED": 0, "BLUE": 42}, basetype="i2")
     values = np.zeros((50, 50), kind)
@@ -123,7 +155,7 @@ def test_enumerations_have_no_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        np.zeros(4, "f2"), np.zeros(4, "G"), np.zeros(4, "i4"), np.zeros(4, object),
+        np.zeros(4, "V2"), np.zeros(4, "G"), np.zeros(4, "i4"), np.zeros(4, object),
         np.zeros(4, "S3"), np.zeros(4, "U3"), np.zeros(4, "M8[s]"), np.zeros(4, [("a", "f4")]), np.zeros(4, "g"),
         "text", None,
     ],

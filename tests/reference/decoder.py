@@ -20,10 +20,12 @@ from . import adaptive, bins, packed, particles, progressive, streams
 from .header import (
     ADAPTIVE,
     B8,
+    BF16,
     BIG_ENDIAN,
     CARRIED_VERSION,
     CUSZP2,
     DERIVED_VERSION,
+    F16,
     FIRST_VERSIONS,
     FIXED,
     FORMAT_VERSION,
@@ -50,6 +52,7 @@ from .parts import Array, Ints, parse_directory, residuals, special_values, unzi
 
 __all__ = [
     "ADAPTIVE",
+    "BF16",
     "BIG_ENDIAN",
     "CARRIED_VERSION",
     "CUSZP2",
@@ -227,6 +230,9 @@ def from_base(values: Array, header: Header) -> Array:
     """Section 16: the values of the derived type."""
     if header.derived == B8:
         return values.view(header.element)
+    if header.derived in (F16, BF16):
+        bits = values.view("<u2")
+        return np.where(bits >> 15 == 1, bits ^ 0x7FFF, bits).astype("<u2").view(header.element)
     real, imaginary = values.reshape(2, -1)
     joined = np.empty(real.size, header.element)
     joined.real, joined.imag = real, imaginary

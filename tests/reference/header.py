@@ -50,9 +50,9 @@ BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and 
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
-C64, C128, B8 = 11, 12, 13
-DERIVED = {C64: 1, C128: 2, B8: 4}  # section 16: dtype -> base dtype
-ELEMENTS = {C64: "<c8", C128: "<c16", B8: "?"}
+C64, C128, B8, F16, BF16 = 11, 12, 13, 14, 15
+DERIVED = {C64: 1, C128: 2, B8: 4, F16: 5, BF16: 5}  # section 16: dtype -> base dtype
+ELEMENTS = {C64: "<c8", C128: "<c16", B8: "?", F16: "<f2", BF16: "V2"}
 
 
 @dataclass(frozen=True, kw_only=True)
