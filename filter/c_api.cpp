@@ -24,7 +24,7 @@
 namespace pyfilter::filter {
 namespace {
 
-static_assert(sizeof(pyf_request) == 296 && sizeof(pyf_info) == 344, "the ABI that ctypes mirrors");
+static_assert(sizeof(pyf_request) == 304 && sizeof(pyf_info) == 344, "the ABI that ctypes mirrors");
 static_assert(PYF_TRUNCATED == static_cast<int>(Code::truncated) && PYF_INTERNAL == static_cast<int>(Code::internal));
 
 // Runs `body` and returns its code.
@@ -59,10 +59,14 @@ Status check_flag(std::uint8_t value, const char* name) {
 }
 
 Status check_fill(const pyf_request& from) {
-  const std::size_t bits = 8 * dtype_bytes(static_cast<Dtype>(from.dtype));
-  if (from.has_fill == 0 || bits == 0 || bits == 64 || from.fill >> bits == 0) return kOk;
+  const auto dtype = static_cast<Dtype>(from.dtype);
+  const std::size_t bits = 8 * dtype_bytes(base_dtype(dtype));
+  if (from.fill_imaginary != 0 && !is_complex(dtype))
+    return fail(Code::invalid_argument, "request.fill_imaginary must be zero: the values are not complex");
+  const std::uint64_t fill = from.fill | from.fill_imaginary;
+  if (from.has_fill == 0 || bits == 0 || bits == 64 || fill >> bits == 0) return kOk;
   return fail(Code::invalid_argument, "request.fill is %#llx, wider than a value of %zu bits",
-              static_cast<unsigned long long>(from.fill), bits);
+              static_cast<unsigned long long>(fill), bits);
 }
 
 void to_c(const Request& from, pyf_request* to) {
@@ -75,6 +79,7 @@ void to_c(const Request& from, pyf_request* to) {
   std::copy(from.parameters.begin(), from.parameters.end(), to->parameters);
   to->has_fill = from.has_fill ? 1 : 0;
   to->fill = from.fill;
+  to->fill_imaginary = from.fill_imaginary;
   to->source_big_endian = from.source_big_endian ? 1 : 0;
   to->without_zeros = from.without_zeros ? 1 : 0;
   to->rank = from.shape.rank;
@@ -125,6 +130,7 @@ Status to_request(const pyf_request* from, Request* to) {
   std::copy(std::begin(from->parameters), std::end(from->parameters), to->parameters.begin());
   to->has_fill = from->has_fill != 0;
   to->fill = from->fill;
+  to->fill_imaginary = from->fill_imaginary;
   to->source_big_endian = from->source_big_endian != 0;
   to->without_zeros = from->without_zeros != 0;
   to->shape.rank = from->rank;

@@ -40,13 +40,14 @@ typedef struct pyf_request {
   uint8_t bound_mode;    /* registry.json: bounds.* */
   uint8_t has_fill;      /* 0 or 1 */
   double bound;
-  uint64_t fill;             /* bit pattern of the fill value in host order, zero-extended */
+  uint64_t fill;             /* bit pattern of the fill value in host order, zero-extended; if complex its real part */
   uint8_t parameters[8];     /* codec parameters, by their registry "byte" */
   uint8_t source_big_endian; /* 0 or 1: only recorded in the frame */
   uint8_t without_zeros;     /* 0 or 1: zeros do not count for the range of a relative bound or psnr */
   uint8_t reserved[2];
   int32_t rank; /* 0..32 */
   uint64_t dims[32];
+  uint64_t fill_imaginary; /* of a complex fill value: bit pattern of the imaginary part */
 } pyf_request;
 
 /* Fields of a frame's header. */
@@ -63,7 +64,7 @@ typedef struct pyf_info {
   int32_t rank;
   double bound;
   double step;
-  uint64_t sentinel;
+  uint64_t sentinel; /* of complex values that of both parts */
   uint8_t parameters[8];
   uint64_t header_bytes;
   uint64_t frame_bytes;

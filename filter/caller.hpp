@@ -29,9 +29,21 @@
 
 // Functions with a substitute for a static libhdf5 that does not export them. `clear` is hbool_t, int in older
 // releases.
-#define PYF_HDF5_OPTIONAL(X)                                       \
-  X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear)) \
-  X(H5resize_memory, void*, (void* memory, std::size_t bytes))     \
+// Without the functions that look into types, only floats of 32 and 64 bits and integers are known.
+#define PYF_HDF5_OPTIONAL(X)                                                                                  \
+  X(H5Tget_nmembers, int, (hid_t type))                                                                       \
+  X(H5Tget_member_type, hid_t, (hid_t type, unsigned member))                                                 \
+  X(H5Tget_member_offset, std::size_t, (hid_t type, unsigned member))                                         \
+  X(H5Tget_fields, herr_t,                                                                                    \
+    (hid_t type, std::size_t* sign, std::size_t* exponent, std::size_t* exponent_bits, std::size_t* mantissa, \
+     std::size_t* mantissa_bits))                                                                             \
+  X(H5Tget_ebias, std::size_t, (hid_t type))                                                                  \
+  X(H5Tget_norm, int, (hid_t type))                                                                           \
+  X(H5Tget_order, int, (hid_t type))                                                                          \
+  X(H5Tget_super, hid_t, (hid_t type))                                                                        \
+  X(H5Tclose, herr_t, (hid_t type))                                                                           \
+  X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear))                                            \
+  X(H5resize_memory, void*, (void* memory, std::size_t bytes))                                                \
   X(H5free_memory, herr_t, (void* memory))
 
 namespace pyfilter::filter {

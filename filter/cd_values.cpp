@@ -3,6 +3,7 @@
 // allowed values.
 #include "filter/cd_values.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -132,7 +133,7 @@ Status read_dims(const unsigned* words, int rank, Request* request) {
   return kOk;
 }
 
-Status read_type(const unsigned* words, Request* request) {
+Status read_type(const unsigned* words, std::size_t count, Request* request) {
   const unsigned word = words[6];
   request->dtype = static_cast<Dtype>(word & 0xFF);
   if (dtype_bytes(request->dtype) == 0 || (word & ~kTypeKnownBits) != 0)
@@ -142,11 +143,13 @@ Status read_type(const unsigned* words, Request* request) {
   request->without_zeros = (word & kTypeWithoutZeros) != 0;
   request->has_fill = true;  // 0 if the words have none: HDF5 then pads edge chunks with zeros
   request->fill = join(words[7], words[8]);
-  const auto bits = 8 * dtype_bytes(request->dtype);
-  const bool fits = bits == 64 || request->fill >> bits == 0;
-  if (!fits || ((word & kTypeHasFill) == 0 && request->fill != 0))
+  if (is_complex(request->dtype)) request->fill_imaginary = join(words[count - 2], words[count - 1]);
+  const auto bits = 8 * dtype_bytes(base_dtype(request->dtype));
+  const std::uint64_t fill = request->fill | request->fill_imaginary;
+  const bool fits = bits == 64 || fill >> bits == 0;
+  if (!fits || ((word & kTypeHasFill) == 0 && fill != 0))
     return fail(Code::corrupt, "stored cd_values: fill value %#llx does not fit the dtype",
-                static_cast<unsigned long long>(request->fill));
+                static_cast<unsigned long long>(fill));
   return kOk;
 }
 
@@ -165,14 +168,16 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
                 "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
                 static_cast<char>(words[0] >> 24 & 0x7F), registry::kVersion);
   const unsigned rank = count >= kStoredFixedWords ? words[9] : 0;
-  if (rank > kMaxStoredRank || count != kStoredFixedWords + 2 * rank)
+  const auto dtype = count >= kStoredFixedWords ? static_cast<Dtype>(words[kTypeWord] & 0xFF) : Dtype::none;
+  const unsigned most = static_cast<unsigned>(max_stored_rank(dtype)), more = is_complex(dtype) ? 2 : 0;
+  if (rank > most || count != kStoredFixedWords + 2 * rank + more)
     return fail(Code::corrupt,
-                "stored cd_values: %zu words for a chunk of rank %u, must be 10 + 2 * rank and rank at most %d", count,
-                rank, kMaxStoredRank);
+                "stored cd_values: %zu words for a chunk of rank %u, must be %zu + 2 * rank and rank at most %u", count,
+                rank, kStoredFixedWords + more, most);
   if (words[1] > 0xFF || words[2] > 0xFF)
     return fail(Code::corrupt, "stored cd_values: codec %u and bound mode %u, allowed: 0 to 255", words[1], words[2]);
   read_settings(words, kUserMaxWords, request);
-  PYF_TRY(read_type(words, request));
+  PYF_TRY(read_type(words, count, request));
   return read_dims(words, static_cast<int>(rank), request);
 }
 
@@ -204,14 +209,15 @@ Words user_words(const Request& request) noexcept {
 Words stored_words(const Request& request) noexcept {
   Words out = user_words(request);
   out.values[0] = kStamp;
-  const std::uint64_t fill = request.has_fill ? request.fill : 0;
-  const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) | (fill != 0 ? kTypeHasFill : 0) |
-                         (request.without_zeros ? kTypeWithoutZeros : 0);
+  const std::uint64_t fill = request.has_fill ? request.fill : 0,
+                      imaginary = request.has_fill ? request.fill_imaginary : 0;
+  const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) |
+                         ((fill | imaginary) != 0 ? kTypeHasFill : 0) | (request.without_zeros ? kTypeWithoutZeros : 0);
   auto put = [&out](unsigned word) { out.values[out.count++] = word; };
   put(static_cast<unsigned>(request.dtype) | flags);
   put(low_word(fill));
   put(high_word(fill));
-  const int rank = request.shape.rank < kMaxStoredRank ? request.shape.rank : kMaxStoredRank;
+  const int rank = std::min(request.shape.rank, max_stored_rank(request.dtype));
   put(static_cast<unsigned>(rank));
   const int extra = request.shape.rank - rank;
   for (int i = 0; i < rank; ++i) {
@@ -219,6 +225,10 @@ Words stored_words(const Request& request) noexcept {
     for (int k = 0; i == 0 && k < extra; ++k) dim *= request.shape.dims[static_cast<std::size_t>(k)];
     put(low_word(dim));
     put(high_word(dim));
+  }
+  if (is_complex(request.dtype)) {
+    put(low_word(imaginary));
+    put(high_word(imaginary));
   }
   return out;
 }

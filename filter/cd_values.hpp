@@ -12,7 +12,8 @@
 namespace pyfilter::filter {
 
 inline constexpr std::size_t kMaxWords = 20;  // more would not fit HDF5's inline storage
-inline constexpr int kMaxStoredRank = 5;
+// Of complex values the imaginary part of the fill value takes the place of a dimension.
+constexpr int max_stored_rank(Dtype dtype) { return is_complex(dtype) ? 4 : 5; }
 // Word 6 of the stored form: dtype and flags.
 inline constexpr std::size_t kTypeWord = 6;
 inline constexpr unsigned kTypeWithoutZeros = 1u << 10;  // Request::without_zeros
@@ -35,7 +36,7 @@ Status parse_words(const unsigned* words, std::size_t count, Request* request) n
 // Writes the user form of a request: six words.
 [[nodiscard]] Words user_words(const Request& request) noexcept;
 
-// Writes the stored form of a request. Leading dimensions are multiplied together until kMaxStoredRank are left.
+// Writes the stored form of a request. Leading dimensions are multiplied together until max_stored_rank() are left.
 [[nodiscard]] Words stored_words(const Request& request) noexcept;
 
 }  // namespace pyfilter::filter

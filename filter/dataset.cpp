@@ -3,13 +3,13 @@
 #include "filter/dataset.hpp"
 
 #include <array>
-#include <iterator>
 
 #include "core/api.hpp"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
 #include "core/updated_chunk.hpp"
 #include "filter/cd_values.hpp"
+#include "filter/datatype.hpp"
 #include "filter/fill_value.hpp"
 #include "registry_table.hpp"
 
@@ -61,42 +61,6 @@ Status read_settings(const PipelineEntry& ours, Request* request) {
   return parse_words(ours.words.data(), ours.word_count, request);
 }
 
-struct TypeName {
-  Dtype dtype;
-  const char* little;
-  const char* big;
-};
-
-constexpr TypeName kTypes[] = {
-    {Dtype::f32, "H5T_IEEE_F32LE_g", "H5T_IEEE_F32BE_g"}, {Dtype::f64, "H5T_IEEE_F64LE_g", "H5T_IEEE_F64BE_g"},
-    {Dtype::i8, "H5T_STD_I8LE_g", "H5T_STD_I8BE_g"},      {Dtype::u8, "H5T_STD_U8LE_g", "H5T_STD_U8BE_g"},
-    {Dtype::i16, "H5T_STD_I16LE_g", "H5T_STD_I16BE_g"},   {Dtype::u16, "H5T_STD_U16LE_g", "H5T_STD_U16BE_g"},
-    {Dtype::i32, "H5T_STD_I32LE_g", "H5T_STD_I32BE_g"},   {Dtype::u32, "H5T_STD_U32LE_g", "H5T_STD_U32BE_g"},
-    {Dtype::i64, "H5T_STD_I64LE_g", "H5T_STD_I64BE_g"},   {Dtype::u64, "H5T_STD_U64LE_g", "H5T_STD_U64BE_g"},
-};
-
-Status refuse_type(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
-  char allowed[128];
-  list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
-  const int type_class = hdf5.H5Tget_class(type);
-  const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
-  return fail(Code::unsupported,
-              "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats and two's "
-              "complement integers, either byte order)",
-              known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
-}
-
-Status read_type(const Hdf5& hdf5, hid_t type, Request* request) {
-  for (const TypeName& known : kTypes) {
-    const bool little = hdf5.H5Tequal(type, hdf5.global(known.little)) > 0;
-    if (!little && hdf5.H5Tequal(type, hdf5.global(known.big)) <= 0) continue;
-    request->dtype = known.dtype;
-    request->source_big_endian = !little && dtype_bytes(known.dtype) > 1;
-    return kOk;
-  }
-  return refuse_type(hdf5, type, request->codec);
-}
-
 Status read_chunk_shape(const Hdf5& hdf5, hid_t dcpl, Shape* shape) {
   shape->dims = {};
   shape->rank = hdf5.H5Pget_chunk(dcpl, kMaxRank, shape->dims.data());
@@ -111,17 +75,19 @@ std::uint64_t bits_of(const std::uint8_t* bytes, std::size_t count, bool big_end
   return bits;
 }
 
-Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& request, bool* declared,
-                          std::uint64_t* bits) {
+Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request, bool* declared) {
   int status = 0;
   *declared = false;
   if (hdf5.H5Pfill_value_defined(dcpl, &status) < 0) return fail(Code::internal, "HDF5 did not report the fill value");
   if (status != kFillUserDefined) return kOk;
   *declared = true;
-  std::array<std::uint8_t, 8> value{};  // the type is one of kTypes, at most 8 bytes
+  std::array<std::uint8_t, 16> value{};  // at most a complex number
   if (hdf5.H5Pget_fill_value(dcpl, type, value.data()) < 0)
     return fail(Code::invalid_argument, "HDF5 cannot convert the fill value to the dataset's type");
-  *bits = bits_of(value.data(), dtype_bytes(request.dtype), request.source_big_endian);
+  const std::size_t width = dtype_bytes(base_dtype(request->dtype));
+  request->fill = bits_of(value.data(), width, request->source_big_endian);
+  if (is_complex(request->dtype))
+    request->fill_imaginary = bits_of(value.data() + width, width, request->source_big_endian);
   return kOk;
 }
 
@@ -148,7 +114,8 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   dataset->stamped = is_stamped(ours.words.data(), ours.word_count);
   dataset->stamped_dtype = request.dtype;
   dataset->stamped_fill = request.fill;
-  PYF_TRY(read_type(hdf5, type, &request));
+  dataset->stamped_fill_imaginary = request.fill_imaginary;
+  PYF_TRY(read_datatype(hdf5, type, &request));
   PYF_TRY(read_chunk_shape(hdf5, dcpl, &request.shape));
   PYF_TRY(check_request(request));
   if (max_frame_bytes(request) == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
@@ -163,19 +130,21 @@ Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noe
   Request& request = dataset->request;
   bool declared = false;
   request.has_fill = true;
-  request.fill = 0;
+  request.fill = request.fill_imaginary = 0;
   request.without_zeros = false;
-  PYF_TRY(read_declared_fill(hdf5, dcpl, type, request, &declared, &request.fill));
+  PYF_TRY(read_declared_fill(hdf5, dcpl, type, &request, &declared));
   int fill_time = 0;
   if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not report the fill time");
   const bool of_range = follows_range(request.bound_mode), hidden = !declared && fill_time == kFillTimeNever;
-  if (hidden && dataset->stamped)
+  if (hidden && dataset->stamped) {
     request.fill = convert_fill(dataset->stamped_fill, dataset->stamped_dtype, request.dtype);
+    if (dataset->stamped_dtype == request.dtype) request.fill_imaginary = dataset->stamped_fill_imaginary;
+  }
   if (hidden && !dataset->stamped && of_range && may_be_netcdf(hdf5, dcpl))
     return fail(Code::unsupported,
                 "a relative bound needs the fill value, which nccopy, CDO, NCO and netCDF's mode 'no fill' hide from "
                 "HDF5: use an absolute bound, or pyfilter compress");
-  request.without_zeros = fill_time == kFillTimeNever && request.fill != 0 && of_range;
+  request.without_zeros = fill_time == kFillTimeNever && (request.fill | request.fill_imaginary) != 0 && of_range;
   return kOk;
 }
 

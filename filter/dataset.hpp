@@ -14,7 +14,7 @@ struct Dataset {
   unsigned flags = 0;    // of our filter in the pipeline (H5Z_FLAG_OPTIONAL)
   bool stamped = false;  // cd_values are the stored form, of another dataset or of this one
   Dtype stamped_dtype = Dtype::none;  // dtype and fill value in them
-  std::uint64_t stamped_fill = 0;
+  std::uint64_t stamped_fill = 0, stamped_fill_imaginary = 0;
 };
 
 // Reads all but the fill value of a dataset that is being created, or is written for the first time since it was

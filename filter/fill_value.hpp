@@ -15,6 +15,7 @@ namespace pyfilter::filter {
 // sample can then be that fill value). Integers beyond 2^53 are converted to no other type.
 inline std::uint64_t convert_fill(std::uint64_t bits, Dtype from, Dtype to) {
   if (from == to) return bits;
+  if (is_derived(from) || is_derived(to)) return 0;
   return with_type(from, [&]<class From>() {
     const auto number = static_cast<double>(std::bit_cast<From>(static_cast<BitsOf<From>>(bits)));
     return with_type(to, [&]<class To>() -> std::uint64_t {

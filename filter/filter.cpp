@@ -33,7 +33,7 @@ std::size_t value_bytes_of(const Request& request) {
 
 // Describes a chunk of HDF5 for decoded_chunks.hpp.
 CachedChunk cached_chunk(const Request& request, const Words& words, const void* values, std::size_t bytes) {
-  return {words.values.data(), words.count, values, bytes, dtype_bytes(request.dtype)};
+  return {words.values.data(), words.count, values, bytes, dtype_bytes(base_dtype(request.dtype))};
 }
 
 // Encodes values. Values decoded from one of `origins` must not move a second time if the bound depends on the range.
@@ -77,7 +77,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   // Swaps in HDF5's buffer, which saves a copy: HDF5 does not use it during this call. If encoding fails, the values
   // are swapped back, since HDF5 may then store the buffer as it is.
   void* const values = *chunk.buffer;
-  const std::size_t bytes = chunk.bytes, value_bytes = dtype_bytes(request.dtype);
+  const std::size_t bytes = chunk.bytes, value_bytes = dtype_bytes(base_dtype(request.dtype));
   swap_values(values, values, bytes, value_bytes);
   const Status status = encode_values(hdf5, request, origins, values, chunk);
   if (!status.ok()) swap_values(values, values, bytes, value_bytes);
@@ -112,7 +112,7 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   values.expect_all();
   PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
   if (needs_swap(request.source_big_endian))
-    swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
+    swap_values(values.data(), values.data(), bytes, dtype_bytes(base_dtype(request.dtype)));
   if (may_move_values(request))
     remember_decoded(cached_chunk(request, words, values.data(), bytes), *chunk.buffer, chunk.bytes);
   values.replace(chunk.buffer, chunk.buffer_bytes);

@@ -43,7 +43,12 @@ struct FilterClass {
 };
 static_assert(offsetof(FilterClass, name) == 16 && sizeof(FilterClass) == 16 + 4 * sizeof(void*));
 
-// H5T_class_t, in its order.
+inline constexpr int kOrderLittle = 0, kOrderBig = 1;  // H5T_order_t
+inline constexpr int kNormImplied = 0;                 // H5T_NORM_IMPLIED
+
+// H5T_class_t: the classes that the filter looks into, then the names of all in its order.
+inline constexpr int kClassFloat = 1, kClassCompound = 6, kClassEnum = 8,
+                     kClassComplex = 11;  // H5T_COMPLEX since HDF5 2.0
 inline constexpr const char* kTypeClassNames[] = {"integer",     "float",           "time",     "string",
                                                   "bitfield",    "opaque",          "compound", "reference",
                                                   "enumeration", "variable-length", "array",    "complex"};

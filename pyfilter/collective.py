@@ -321,5 +321,5 @@ def _resolved(comm: Any, codec: Codec, values: NDArray[Any], fill: object, chunk
     low, high = min((each[0] for each in found), default=0), max((each[1] for each in found), default=0)
     if low == high:
         return codec
-    absolute = absolute_of(fraction, (low, high), whole=values.dtype.kind != "f")
+    absolute = absolute_of(fraction, (low, high), whole=values.dtype.kind in "iu")
     return codec.with_absolute(absolute) if absolute > 0.0 or codec.takes_integers() else codec

@@ -52,6 +52,7 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
     code = dtypes.require(codec.requested_spec.name, dtype)
+    dtypes.require_exact_enum(codec, dtype)
     if len(shape) > abi.MAX_RANK:
         message = f"an array has at most {abi.MAX_RANK} dimensions here, got {len(shape)}"
         raise InvalidArgument(message)
@@ -63,7 +64,8 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
         bound_mode=registry().bounds[mode],
         has_fill=int(fill_value is not None),
         bound=bound,
-        fill=fill,
+        fill=fill % (1 << 8 * dtypes.part_of(dtype).itemsize),
+        fill_imaginary=fill >> 8 * dtypes.part_of(dtype).itemsize,
         source_big_endian=int(dtypes.is_big_endian(dtype)),
         rank=len(shape),
     )
@@ -99,8 +101,10 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
     ----------
     array : array_like or device array
         Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
-        float64 for `Cuszp2`, also integers of 8 to 64 bits for `HierarchicalDelta` and `Lossless`. An array on a CUDA
-        device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
+        float64, complex64 and complex128 for `Cuszp2` and others, also integers of 8 to 64 bits for
+        `HierarchicalDelta`, `Adaptive` and `Lossless`. A bound holds for each part of a complex number. An array on a
+        CUDA device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there, complex numbers on the
+        host.
     codec : Codec
         How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional

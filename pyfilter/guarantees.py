@@ -133,6 +133,9 @@ class Guarantee:
 
     def fitted(self, dataset: h5py.Dataset, masks: h5py.Group | None = None) -> Guarantee:
         """Return the guarantee for a dataset: regions cut to its shape, masks read from its or ``masks``' file."""
+        if dataset.dtype.kind not in "fiu":
+            message = f"{dataset.name} holds {dataset.dtype}: a bound alone can be held for it, no guarantee"
+            raise Unsupported(message)
         found = tuple(region.fitted(dataset, dataset.file if masks is None else masks) for region in self.regions)
         specials = tuple({**_missing(dataset), **{item.tobytes(): item for item in self.specials}}.values())
         return replace(self, regions=found, specials=specials)

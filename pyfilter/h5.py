@@ -128,6 +128,9 @@ def create_dataset(
         codec = codec.for_device()
     dtype = dtypes.plain(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.requested_spec.name, dtype)
+    dtypes.require_exact_enum(codec, dtype)
+    dtypes.refuse_bfloat16(dtype)
+    fillvalue = dtypes.hdf5_fill(fillvalue, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
         raise Unsupported(message)
@@ -156,13 +159,17 @@ def create_dataset(
 
 
 def source_of(data: Any) -> Any:
-    """Return something with a shape that gives values for slices: a dataset, a cupy.ndarray or a numpy.ndarray."""
+    """Return something with a shape that gives values for slices: a dataset, a cupy.ndarray or a numpy.ndarray.
+
+    Values on a device whose type has no CUDA kernels are copied to the host.
+    """
     if isinstance(data, h5py.Dataset):
         return data
     if is_device_array(data):
         from pyfilter.gpu import arrays
 
-        return arrays.device_array(data)
+        found = arrays.device_array(data)
+        return found if dtypes.on_devices(found.dtype) else arrays.to_host(found)
     return plain_array(data)
 
 
@@ -200,8 +207,8 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
         found = transfer.value_range(source, request, chunk)
     if found is None or found[0] == found[1]:
         return codec
-    absolute = absolute_of(fraction, found, whole=source.dtype.kind != "f")
-    return codec.with_absolute(absolute) if absolute > 0.0 or codec.takes_integers() else codec
+    absolute = absolute_of(fraction, found, whole=source.dtype.kind in "iu")
+    return codec.with_absolute(absolute) if absolute > 0.0 or source.dtype.kind in "iu" else codec
 
 
 def write(
@@ -269,7 +276,7 @@ def _write(dataset: h5py.Dataset, source: Any, devices: tuple[int, ...]) -> None
         writing.write(dataset, how, source)
     elif how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
         dataset[...] = source[...] if isinstance(source, h5py.Dataset) else source
-    elif devices:
+    elif devices and dtypes.on_devices(how.dtype):
         from pyfilter.gpu import host_writing
 
         host_writing.write(dataset, how, source, devices)
@@ -355,7 +362,7 @@ def read(
 
 
 def _read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], devices: tuple[int, ...]) -> None:
-    if not devices or out.size == 0:
+    if not devices or out.size == 0 or not dtypes.on_devices(how.dtype):
         transfer.read_chunks(dataset, how, region, out)
         return
     from pyfilter.gpu import host_reading

@@ -54,7 +54,7 @@ class FrameInfo:
     big_endian : bool
         Whether the values came from a big-endian array or dataset.
     sentinel : numpy scalar or None
-        The value (fill value) that is kept bit for bit, where there is one.
+        The value (fill value) that is kept bit for bit, where there is one; of complex numbers that of their parts.
     step : float
         Width of a quantum, in the unit of the data but for pointwise relative bounds; 0.0 where there is none.
     format_version, header_bytes, frame_bytes, value_count, value_bytes : int
@@ -126,7 +126,7 @@ def info_of(raw: abi.Info) -> FrameInfo:
         parameters=parameters,
         stored_raw=bool(raw.stored_raw),
         big_endian=bool(raw.source_big_endian),
-        sentinel=dtypes.value_of(raw.sentinel, dtype) if raw.has_sentinel else None,
+        sentinel=dtypes.value_of(raw.sentinel, dtypes.part_of(dtype)) if raw.has_sentinel else None,
         step=raw.step,
         format_version=raw.format_version,
         header_bytes=raw.header_bytes,

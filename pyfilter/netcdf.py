@@ -72,12 +72,13 @@ def compress(variable: Any, codec: Codec) -> None:
     model = variable.group().data_model
     if not str(model).startswith("NETCDF4"):
         _refuse(_NOT_NETCDF4, name)
-    if not isinstance(variable.datatype, np.dtype):
+    dtype = _element_type(variable)
+    if dtype is None:
         message = f"variable {name!r} is of a user-defined or string type; only plain numbers can be compressed"
         raise Unsupported(message)
-    dtypes.require(codec.requested_spec.name, variable.datatype)
+    dtypes.require(codec.requested_spec.name, dtype)
     attributes = {key: variable.getncattr(key) for key in variable.ncattrs() if key == "_Unsigned"}
-    require_plain_sign(name, variable.datatype, codec, attributes)
+    require_plain_sign(name, dtype, codec, attributes)
     if variable.ndim == 0:
         message = f"variable {name!r} is a scalar: HDF5 compresses chunks, and a scalar has none"
         raise Unsupported(message)
@@ -316,12 +317,23 @@ def _require_variable(variable: Any) -> None:
 def _filter_words(library: netcdf_c.Netcdf, variable: Any, codec: Codec) -> tuple[int, ...]:
     """Return the cd_values for a variable."""
     unfilled = library.is_unfilled(variable._grpid, variable._varid)
-    return _unfilled_words(codec, variable.datatype) if unfilled else codec.filter_options
+    dtype = _element_type(variable)
+    return _unfilled_words(codec, dtype) if unfilled and dtype is not None else codec.filter_options
+
+
+def _element_type(variable: Any) -> np.dtype[Any] | None:
+    """Return the type of a variable's numbers, None for other values.
+
+    netCDF4 shows a compound type of two floats as complex numbers where the file was opened with auto_complex.
+    """
+    if isinstance(variable.datatype, np.dtype):
+        return variable.datatype
+    return np.dtype(variable.dtype) if isinstance(variable.dtype, np.dtype) and variable.dtype.kind == "c" else None
 
 
 def _unfilled_words(codec: Codec, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the stored form (docs/cd_values.md): it says that there is no fill value, which the user form cannot."""
-    return (STAMP, *codec.filter_options[1:6], dtypes.code_of(dtype) or 0, 0, 0, 0)
+    return (STAMP, *codec.filter_options[1:6], dtypes.code_of(dtype) or 0, 0, 0, 0, *[0, 0] * (dtype.kind == "c"))
 
 
 def _refuse_other_filters(library: netcdf_c.Netcdf, name: str, group: int, number: int) -> None:

@@ -63,6 +63,7 @@ class Registry:
     version: str
     format_version: int
     cd_values_version: int
+    exact_codec: str
     dtypes: dict[str, DtypeSpec]
     bounds: dict[str, int]
     codecs: dict[str, CodecSpec]
@@ -120,6 +121,7 @@ def parse(text: str) -> Registry:
         version=raw["version"],
         format_version=raw["format_version"],
         cd_values_version=raw["cd_values_version"],
+        exact_codec=raw["exact_codec"],
         dtypes=dtypes,
         bounds=dict(raw["bounds"]),
         codecs=codecs,

@@ -3,7 +3,9 @@
 #include "core/api.hpp"
 
 #include <cstring>
+#include <memory>
 
+#include "core/base_values.hpp"
 #include "core/bound.hpp"
 #include "core/codec.hpp"
 #include "core/cuda/driver.hpp"
@@ -20,9 +22,26 @@ namespace pyfilter {
 std::size_t max_frame_bytes(const Request& request) noexcept {
   std::uint64_t count = 0;
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank || !value_count(request.shape, &count)) return 0;
+  if (is_derived(request.dtype)) return max_frame_bytes(base_request(request));
   const std::uint64_t bytes = count * dtype_bytes(request.dtype);
   if (bytes > kMaxChunkBytes) return 0;
   return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
+}
+
+static Status encode_checked(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
+                             std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device);
+
+// Encodes `count` values of a derived type: the request and the sizes have been checked.
+static Status encode_derived(const Request& request, const void* values, std::uint64_t count, void* frame,
+                             std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) {
+  const std::size_t value_bytes = count * dtype_bytes(request.dtype);
+  const auto base = base_memory(value_bytes);
+  if (!base) return fail(Code::no_memory, "no memory for %zu bytes of values", value_bytes);
+  to_base(request.dtype, values, count, base.get());
+  Request of_base = base_request(request);
+  if (needs_exact(request, values, count)) of_base = exact_request(of_base);
+  PYF_TRY(encode_checked(of_base, base.get(), value_bytes, frame, frame_capacity, frame_bytes, may_use_device));
+  return name_derived(request, frame, frame_bytes);
 }
 
 static Status encode_checked(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
@@ -38,6 +57,8 @@ static Status encode_checked(const Request& asked, const void* values, std::size
   if (frame_capacity < max_frame_bytes(request))
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
+  if (is_derived(request.dtype))
+    return encode_derived(request, values, count, frame, frame_capacity, frame_bytes, may_use_device);
   // on device failure (no memory, a fork) encode on the CPU
   if (may_use_device && prefers_cuda() && encodes_on_devices(request) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
@@ -65,6 +86,34 @@ Status decode(const void* frame, std::size_t frame_bytes, void* values, std::siz
   return decode_range(frame, frame_bytes, 0, info.value_count, values, value_bytes);
 }
 
+// Decodes the values [start, stop) of a payload whose header and sizes have been checked.
+static Status decode_payload(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes,
+                             std::uint64_t start, std::uint64_t stop, void* values) {
+  if (!info.stored_raw) return codec_of(info.codec)->decode(info, payload, payload_bytes, start, stop, values);
+  const std::size_t width = dtype_bytes(info.dtype);
+  if (start != stop) std::memcpy(values, payload + start * width, static_cast<std::size_t>(stop - start) * width);
+  return kOk;
+}
+
+// The same for a frame of a derived type: of complex values, real and imaginary parts are two ranges of the base array.
+static Status decode_derived(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes,
+                             std::uint64_t start, std::uint64_t stop, void* values) {
+  const FrameInfo base = base_info(info);
+  const std::size_t bytes = static_cast<std::size_t>(stop - start) * dtype_bytes(info.dtype);
+  const auto decoded = base_memory(bytes);
+  if (!decoded) return fail(Code::no_memory, "no memory for %zu bytes of values", bytes);
+  if (!is_complex(info.dtype) || stop - start == info.value_count) {
+    const std::uint64_t parts = is_complex(info.dtype) ? 2 : 1;
+    PYF_TRY(decode_payload(base, payload, payload_bytes, start, start + parts * (stop - start), decoded.get()));
+  } else {
+    PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, decoded.get()));
+    PYF_TRY(decode_payload(base, payload, payload_bytes, info.value_count + start, info.value_count + stop,
+                           decoded.get() + bytes / 2));
+  }
+  from_base(info.dtype, decoded.get(), stop - start, values);
+  return kOk;
+}
+
 Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,
                     std::size_t value_bytes) noexcept {
   const FpEnvironment environment;
@@ -73,19 +122,34 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   PYF_TRY(check_decode(info, frame_bytes, start, stop, value_bytes));
   const auto* payload = static_cast<const std::uint8_t*>(frame) + info.header_bytes;
   const std::size_t payload_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes);
-  if (info.stored_raw) {
-    if (value_bytes != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
-    return kOk;
-  }
+  if (is_derived(info.dtype)) return decode_derived(info, payload, payload_bytes, start, stop, values);
   // on device failure, or for a damaged frame, decode on the CPU and report its error
-  if (prefers_cuda() && on_devices(info) && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+  if (prefers_cuda() && !info.stored_raw && on_devices(info) &&
+      cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
-  return codec_of(info.codec)->decode(info, payload, payload_bytes, start, stop, values);
+  return decode_payload(info, payload, payload_bytes, start, stop, values);
+}
+
+// The range of all parts. Order does not matter, so the parts stay where they are.
+static Status complex_range(const Request& request, const void* values, std::size_t value_bytes, double* low,
+                            double* high, bool* found) {
+  const Request base = base_request(request);
+  std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
+  std::unique_ptr<std::uint8_t[]> others;
+  if (needs_two_sentinels(request)) {
+    others = base_memory(value_bytes);
+    if (!others) return fail(Code::no_memory, "no memory for %zu bytes of values", value_bytes);
+    count = without_fill(request, values, count, others.get());
+    values = others.get();
+  }
+  *found = find_value_range(base, values, 2 * count, low, high);
+  return kOk;
 }
 
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept {
   const FpEnvironment environment;
+  if (is_complex(request.dtype)) return complex_range(request, values, value_bytes, low, high, found);
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
   if (is_float(request.dtype)) {
     *found = find_value_range(request, values, count, low, high);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base_values.hpp"
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
@@ -77,6 +78,8 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   info->codec = frame[8];
   info->dtype = static_cast<Dtype>(frame[9]);
   if (dtype_bytes(info->dtype) == 0) return corrupt("unknown dtype in the header");
+  if (is_derived(info->dtype) && info->format_version < kDerivedVersion)
+    return corrupt("a dtype that came with a later format version");
   if ((flags & ~kKnownFlags) != 0) return corrupt("reserved header flags are set");
   info->stored_raw = (flags & kFlagRaw) != 0;
   info->source_big_endian = (flags & kFlagBigEndian) != 0;
@@ -102,13 +105,13 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
         load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
   if (!value_count(info->shape, &info->value_count)) return corrupt("the product of the dims is 2^61 or more");
   info->value_bytes = info->value_count * dtype_bytes(info->dtype);
+  const std::size_t width = dtype_bytes(base_dtype(info->dtype));
   if (!std::isfinite(info->bound) || info->bound < 0) return corrupt("the bound is negative or not finite");
   if (!std::isfinite(info->step) || info->step < 0) return corrupt("the step is negative or not finite");
   if (!info->has_sentinel && info->sentinel != 0) return corrupt("a sentinel without its flag");
-  if (dtype_bytes(info->dtype) < 8 && (info->sentinel >> (8 * dtype_bytes(info->dtype))) != 0)
-    return corrupt("the sentinel is wider than the dtype");
+  if (width < 8 && (info->sentinel >> (8 * width)) != 0) return corrupt("the sentinel is wider than the dtype");
   PYF_TRY(check_frame_codec(*info));
-  return check_size(*info);
+  return check_size(is_derived(info->dtype) ? base_info(*info) : *info);
 }
 
 }  // namespace
@@ -130,8 +133,9 @@ void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::u
   std::memset(out, 0, bytes);
   std::memcpy(out, kMagic, 4);
   const bool carried = info.carried_bound > info.bound;
-  const std::uint8_t version = version_of(codec, info.parameters);
-  out[4] = carried ? std::max(version, kCarriedVersion) : version;
+  out[4] = version_of(codec, info.parameters);
+  if (carried) out[4] = std::max(out[4], kCarriedVersion);
+  if (is_derived(info.dtype)) out[4] = std::max(out[4], kDerivedVersion);
   out[5] = codec.needs_major;
   out[6] = codec.needs_minor;
   out[7] = static_cast<std::uint8_t>(bytes / 8);

@@ -14,6 +14,8 @@ namespace pyfilter {
 inline constexpr std::size_t kFixedHeaderBytes = 56;
 inline constexpr std::uint64_t kMaxValueCount = std::uint64_t{1} << 61;
 
+inline constexpr std::uint8_t kDerivedVersion = 8;  // the format version that brought derived types
+
 constexpr std::size_t header_bytes(int rank) { return kFixedHeaderBytes + 8 * static_cast<std::size_t>(rank); }
 
 // Product of the dims, 1 for a scalar; false when it is 2^61 or more.

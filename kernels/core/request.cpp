@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/api.hpp"
+#include "core/base_values.hpp"
 #include "core/bound.hpp"
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
@@ -24,6 +25,14 @@ void list_codecs(char* out, std::size_t size) {
     const int n = std::snprintf(out + used, size - used, "%s%d (%s)", used == 0 ? "" : ", ", row.id, row.name);
     if (n > 0) used += static_cast<std::size_t>(n);
   }
+}
+
+Status check_shape(const Shape& shape) {
+  std::uint64_t count = 0;
+  if (shape.rank < 0 || shape.rank > kMaxRank)
+    return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", shape.rank, kMaxRank);
+  if (!value_count(shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
+  return kOk;
 }
 
 }  // namespace
@@ -69,6 +78,7 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     return fail(Code::corrupt, "corrupt frame: codec id %d is unknown to pyfilter %s", info.codec, registry::kVersion);
   if ((codec->dtype_mask >> static_cast<unsigned>(info.dtype) & 1) == 0)
     return fail(Code::corrupt, "corrupt frame: codec %s cannot hold dtype %s", codec->name, dtype_name(info.dtype));
+  if (is_derived(info.dtype)) return check_frame_codec(base_info(info));
   const Codec& functions = *codec_of(info.codec);
   PYF_TRY(functions.check_parameters(*codec, info.parameters, info.shape, true));
   if (const std::uint8_t version = version_of(*codec, info.parameters); info.format_version < version)
@@ -106,16 +116,23 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "codec id %d is unknown, allowed: %s", request.codec, allowed);
   }
   if (dtype_bytes(request.dtype) == 0)
-    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
+    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 15", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
-    char allowed[128];
+    char allowed[160];
     list_dtypes(codec->dtype_mask, allowed, sizeof allowed);
-    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype),
-                allowed);
+    const char* const exact = find_codec(registry::kExactCodec)->name;
+    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s%s%s", codec->name,
+                dtype_name(request.dtype), allowed,
+                is_half(request.dtype) ? "; floats of 16 bits can be stored bit for bit only: codec " : "",
+                is_half(request.dtype) ? exact : "");
+  }
+  if (is_derived(request.dtype)) {
+    PYF_TRY(check_shape(request.shape));
+    return check_request(base_request(request));
   }
   const auto mode = static_cast<unsigned>(request.bound_mode);
   if (mode > 31 || (codec->bound_mask >> mode & 1) == 0) {
-    char allowed[128];
+    char allowed[160];
     list_bounds(codec->bound_mask, allowed, sizeof allowed);
     return fail(Code::invalid_argument, "%s does not take bound mode %u, allowed: %s", codec->name, mode, allowed);
   }
@@ -135,11 +152,10 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "the pointwise relative bound is %g, must be > 0 and < 1", request.bound);
   if (request.bound_mode == Bound::none && request.bound != 0)
     return fail(Code::invalid_argument, "%s takes no bound, but %g is given", codec->name, request.bound);
-  if (request.shape.rank < 0 || request.shape.rank > kMaxRank)
-    return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
+  PYF_TRY(check_shape(request.shape));
   PYF_TRY(codec_of(request.codec)->check_parameters(*codec, request.parameters, request.shape, false));
   std::uint64_t count = 0;
-  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
+  value_count(request.shape, &count);
   if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
     return fail(Code::unsupported, "%llu bytes in one frame, at most %llu: use smaller chunks",
                 static_cast<unsigned long long>(count * dtype_bytes(request.dtype)),
@@ -200,6 +216,7 @@ Status no_kernel(const FrameInfo& info) noexcept {
 }
 
 static bool has_kernels(std::uint8_t codec, Dtype dtype, const Parameters& parameters) {
+  if (is_derived(dtype)) return false;
   const Codec& functions = *codec_of(codec);
   if (functions.has_kernels != nullptr && !functions.has_kernels(parameters)) return false;
   return is_float(dtype) ? functions.floats_on_devices : functions.integers_on_devices;

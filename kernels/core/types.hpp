@@ -25,7 +25,12 @@ enum class Dtype : std::uint8_t {
   i32 = 7,
   u32 = 8,
   i64 = 9,
-  u64 = 10
+  u64 = 10,
+  c64 = 11,
+  c128 = 12,
+  b8 = 13,
+  f16 = 14,
+  bf16 = 15
 };
 
 enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2, pointwise_relative = 3, psnr = 4 };
@@ -35,9 +40,12 @@ constexpr std::size_t dtype_bytes(Dtype dtype) {
   switch (dtype) {
     case Dtype::i8:
     case Dtype::u8:
+    case Dtype::b8:
       return 1;
     case Dtype::i16:
     case Dtype::u16:
+    case Dtype::f16:
+    case Dtype::bf16:
       return 2;
     case Dtype::f32:
     case Dtype::i32:
@@ -46,12 +54,35 @@ constexpr std::size_t dtype_bytes(Dtype dtype) {
     case Dtype::f64:
     case Dtype::i64:
     case Dtype::u64:
+    case Dtype::c64:
       return 8;
+    case Dtype::c128:
+      return 16;
     case Dtype::none:
       break;
   }
   return 0;
 }
+
+// The type that codecs see: they encode values of a derived type as values of its base type (core/base_values.hpp).
+constexpr Dtype base_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::c64:
+      return Dtype::f32;
+    case Dtype::c128:
+      return Dtype::f64;
+    case Dtype::b8:
+      return Dtype::u8;
+    case Dtype::f16:
+    case Dtype::bf16:
+      return Dtype::i16;
+    default:
+      return dtype;
+  }
+}
+constexpr bool is_derived(Dtype dtype) { return base_dtype(dtype) != dtype; }
+constexpr bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
+constexpr bool is_complex(Dtype dtype) { return dtype == Dtype::c64 || dtype == Dtype::c128; }
 
 constexpr bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
 constexpr bool is_signed_integer(Dtype dtype) {
@@ -72,9 +103,10 @@ struct Request {
   // pointwise_relative: fraction of each value; psnr: in dB
   std::array<std::uint8_t, kParameterBytes> parameters{};  // zero means the default (registry.json)
   bool has_fill = false;
-  std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
-  bool without_zeros = false;      // zeros do not count for the range: HDF5 pads edge chunks with them beside `fill`
-  bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
+  std::uint64_t fill = 0;            // bit pattern of the fill value, of a complex one its real part, zero-extended
+  std::uint64_t fill_imaginary = 0;  // of a complex fill value its imaginary part
+  bool without_zeros = false;        // zeros do not count for the range: HDF5 pads edge chunks with them beside `fill`
+  bool source_big_endian = false;    // recorded in the frame; values given here are always in host order
   Shape shape;
   // The fields below are set by updated_chunk.hpp only, never by a caller; such requests are encoded on the CPU.
   // The step for floating-point values, at most the step that follows from the absolute bound; 0: that step.
@@ -94,7 +126,7 @@ struct FrameInfo {
   bool source_big_endian = false;
   bool pointwise = false;  // the bound is relative to each value, the step is of log2 |x|
   bool has_sentinel = false;
-  std::uint64_t sentinel = 0;
+  std::uint64_t sentinel = 0;  // of the base type
   double bound = 0.0;          // resolved absolute bound; 0 means bit-exact
   double step = 0.0;           // distance of the decoded values of neighbouring codes
   double carried_bound = 0.0;  // if above `bound`: the error bound of values that were decoded and encoded again

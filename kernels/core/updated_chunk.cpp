@@ -32,6 +32,7 @@
 #include <type_traits>
 
 #include "core/api.hpp"
+#include "core/base_values.hpp"
 #include "core/bound.hpp"
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
@@ -237,11 +238,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
 
 // A bit-exact request, for the codec that takes every dtype.
 Request exact_request(const Request& asked, double error) {
-  Request request = asked;
-  request.codec = registry::kExactCodec;
-  request.bound_mode = Bound::none;
-  request.bound = 0;
-  request.parameters = {};
+  Request request = exact_request(asked);
   request.carried_bound = error;
   return request;
 }
@@ -322,6 +319,34 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
   return encode_on_cpu(exact_request(request, error), values, value_bytes, out, capacity, out_bytes);
 }
 
+// Values of a derived type: their base array beside the base arrays of the old frames.
+Status encode_derived(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,
+                      std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes, bool* kept) {
+  const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
+  if (needs_exact(request, values, count)) {  // bit for bit: the frame carries the errors
+    double error = 0;
+    for (std::size_t i = 0; i < frame_count; ++i) {
+      FrameInfo info;
+      PYF_TRY(frame_info(frames[i].bytes, frames[i].size, &info));
+      error = std::max(error, info.pointwise ? 0 : info.error_bound());
+    }
+    *kept = error > 0;
+    return *kept ? encode_on_cpu(exact_request(request, error), values, value_bytes, out, capacity, out_bytes) : kOk;
+  }
+  std::array<std::unique_ptr<std::uint8_t[]>, kMostOrigins> memory;
+  std::array<FrameBytes, kMostOrigins> of_base{};
+  for (std::size_t i = 0; i < frame_count; ++i) {
+    PYF_TRY(base_frame(request, frames[i].bytes, frames[i].size, &memory[i], &of_base[i].size));
+    of_base[i].bytes = memory[i].get();
+  }
+  const auto base = base_memory(value_bytes);
+  if (!base) return fail(Code::no_memory, "no memory for %zu bytes of values", value_bytes);
+  to_base(request.dtype, values, count, base.get());
+  PYF_TRY(encode_updated(base_request(request), base.get(), value_bytes, of_base.data(), frame_count, out, capacity,
+                         out_bytes, kept));
+  return *kept ? name_derived(request, out, out_bytes) : kOk;
+}
+
 }  // namespace
 
 bool may_move_values(const Request& request) noexcept {
@@ -337,6 +362,8 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
   *kept = false;
   PYF_TRY(check_request(asked));
   if (!may_move_values(asked)) return kOk;
+  if (is_derived(asked.dtype))
+    return encode_derived(asked, values, value_bytes, frames, frame_count, out, capacity, out_bytes, kept);
   const Request request = without_psnr(asked);
   std::array<Origin, kMostOrigins> origins;
   for (std::size_t i = 0; i < frame_count; ++i)

@@ -52,6 +52,7 @@ class Request(ctypes.Structure):
         ("reserved", c_uint8 * 2),
         ("rank", c_int32),
         ("dims", c_uint64 * MAX_RANK),
+        ("fill_imaginary", c_uint64),
     )
 
     def __init__(self, **fields: Any) -> None:

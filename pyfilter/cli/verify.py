@@ -142,11 +142,11 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
         else:
             bound: Codec | float = 0.0
             claim = None if wish is not None else provenance.claimed(other)
-            if codec is None and claim is not None and dataset.dtype.kind in "fiu":
+            if codec is None and claim is not None and dataset.dtype.kind in "fiuc":
                 bound = _of_claim(claim)  # the filter was removed; the values are the decoded ones
             if codec is not None and not codec.is_lossless:
                 bound = codec
-            if wish is not None and dataset.dtype.kind == "f":
+            if wish is not None and dataset.dtype.kind in "fc":
                 bound = wish
             result = verification.verify(dataset, other, bound)
             held = guarantees.of_dataset(other, dataset.file) if wish is None else None

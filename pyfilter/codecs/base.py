@@ -301,8 +301,10 @@ def _parse(words: list[int]) -> tuple[CodecSpec, str, float, bytes]:
     reg = registry()
     stored = bool(words) and words[0] == STAMP
     if stored:
-        if len(words) < _STORED_HEADER_WORDS or len(words) != _STORED_HEADER_WORDS + 2 * words[9]:
-            message = f"stored cd_values have 10 words and two for each dimension, got {len(words)}: {words}"
+        dtype = reg.dtype_by_code(words[6] & 0xFF) if len(words) >= _STORED_HEADER_WORDS else None
+        fixed = _STORED_HEADER_WORDS + (2 if dtype is not None and np.dtype(dtype.numpy).kind == "c" else 0)
+        if len(words) < _STORED_HEADER_WORDS or len(words) != fixed + 2 * words[9]:
+            message = f"stored cd_values have {fixed} words and two for each dimension, got {len(words)}: {words}"
             raise InvalidArgument(message)
     elif not 3 <= len(words) <= _USER_WORDS:
         message = f"cd_values have 3 to {_USER_WORDS} words, got {len(words)}: {words}"

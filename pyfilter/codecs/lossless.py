@@ -12,7 +12,7 @@ from pyfilter.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Lossless(Codec):
-    """Every value comes back bit for bit; takes float32, float64 and integers of 8 to 64 bits.
+    """Every value comes back bit for bit; takes floats, complex numbers, integers and bool.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def read(dataset: h5py.Dataset, selection: Any, out: Any, number: int | None) ->
     how = pipeline.chunk_codec(dataset)
     basic = basic_selection(selection, dataset.shape) if how is not None else None
     with cupy.cuda.Device(number if target is None else target.device.id):
-        if how is None or basic is None:
+        if how is None or basic is None or not dtypes.on_devices(how.dtype):
             values = _by_h5py(dataset, selection, target)
         else:
             values = _by_chunks(cupy, dataset, how, basic, target)

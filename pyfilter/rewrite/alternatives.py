@@ -109,14 +109,14 @@ def candidates(codec: Codec, dtype: np.dtype[Any], number: bool, *, fast: bool) 
     """
     found: list[Codec | ShuffleDeflate] = []
     if number and codec.is_lossless:
-        found = [Lossless()] if dtype.kind == "f" else [HierarchicalDelta(absolute=0), Lossless()]
+        found = [Lossless()] if dtype.kind in "fc" else [HierarchicalDelta(absolute=0), Lossless()]
         if not fast:
             found.append(Lossless(effort="ratio"))
     elif number:
         mode, bound = codec.bound
         limits: dict[str, Any] = {mode: bound}
         found = [HierarchicalDelta(**limits)]
-        if dtype.kind == "f":
+        if dtype.kind in "fc":
             found.append(Lorenzo(**limits))
             if not fast and mode != "pointwise_relative":  # that is Lorenzo's frame
                 found.append(Adaptive(**limits))

@@ -314,7 +314,12 @@ def _text(path: bytes) -> str:
 
 
 def is_number(tid: Any) -> bool:
-    """Whether a dataset's type is a plain IEEE float or two's complement integer of either byte order."""
+    """Whether a dataset's type is a plain IEEE float, two's complement integer or complex number, of either order."""
+    if tid.get_class() not in (h5t.INTEGER, h5t.FLOAT):
+        try:
+            return bool(tid.dtype.kind == "c" and dtypes.code_of(tid.dtype) is not None)
+        except TypeError:  # a type that h5py does not know
+            return False
     return any(
         tid.equal(standard)
         for standard in (

@@ -123,6 +123,8 @@ def _guarded(
     asked = decision.compression
     if asked is None or asked.codec.is_lossless:
         return decision
+    if dataset.dtype.kind == "c":  # complex numbers have no order: an attribute that says a range is not for them
+        stated, regions = stated or (-math.inf, math.inf), regions or ()
     if stated is None:
         stated = guarantees.of_attributes(dataset) if rules.valid_range else (-math.inf, math.inf)
         listed = rule_book.closest(decision.path, dataset, rules.listed_ranges)
@@ -161,7 +163,7 @@ def _for_integers(dataset: h5py.Dataset, codec: Codec, rules: Rules) -> Codec:
 def _smallest(decision: Decision, dataset: h5py.Dataset, fast: bool) -> Decision:
     """Return a decision with the alternative that needs the fewest bytes on a sample."""
     if decision.note == SMALL or not _has_choice(dataset):
-        small = decision.compression is None and not is_large(dataset, "fiu") and is_number(dataset.id.get_type())
+        small = decision.compression is None and not is_large(dataset, "fiuc") and is_number(dataset.id.get_type())
         return replace(decision, note=SMALL) if small else decision
     asked = decision.compression
     number = is_number(dataset.id.get_type())
@@ -199,11 +201,11 @@ def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: b
     """Return the decision for a dataset that was not named: what cannot be compressed is copied as it is."""
     if not is_number(dataset.id.get_type()):
         return Decision(path, None, note=UNSUITED)
-    if dataset.dtype.kind != "f" and not codec.is_lossless:  # a pattern or a default is for floats
+    if dataset.dtype.kind not in "fc" and not codec.is_lossless:  # a pattern or a default is for floats
         return Decision(path, None, note=INTEGERS)
-    if dataset.dtype.kind != "f" and pipeline.pipeline_of(dataset).ids:
+    if dataset.dtype.kind not in "fc" and pipeline.pipeline_of(dataset).ids:
         return Decision(path, None, note=FILTERED)
-    if not is_large(dataset, "fiu"):
+    if not is_large(dataset, "fiuc"):
         return Decision(path, None, note=SMALL)
     if is_coordinate:
         return replace(_decide(path, dataset, Lossless()), note="coordinate, kept lossless")
@@ -230,7 +232,7 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
         if missing is not None:
             codec, note = Lossless(), f"{missing} is missing_value but not the fill value: kept lossless"
         elif (fraction := codec.range_fraction) is not None:
-            whole = dataset.dtype.kind != "f"
+            whole = dataset.dtype.kind in "iu"
             absolute = absolute_of(fraction, survey.limits, whole=whole) if survey.limits is not None else 0.0
             if absolute > 0.0:
                 codec = codec.with_absolute(absolute)
@@ -263,15 +265,14 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
 
         def __getitem__(self, region: Slices) -> Any:
             part = np.asarray(dataset[region], dtype=self.dtype, order="C")
-            patterns = part.view(dtypes.bits_dtype(self.dtype))
             plain = np.ones(part.shape, np.bool_)
             for bits in counts:
-                hits = patterns == bits
+                hits = dtypes.has_pattern(part, bits)
                 counts[bits] += int(np.count_nonzero(hits))
                 plain &= ~hits
             if np.all(plain):
                 return part
-            return np.where(plain, part, self.dtype.type(np.nan)) if self.dtype.kind == "f" else part[plain]
+            return part[plain] if self.dtype.kind != "f" else np.where(plain, part, self.dtype.type(np.nan))
 
     request = make_request(HierarchicalDelta(absolute=1.0), Masked.dtype, ())  # says the type only
     return _Survey(transfer.value_range(Masked(), request, chunk, _SURVEY_BYTES), counts)
@@ -333,11 +334,14 @@ def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> Non
     if reason is not None:
         message = f"{path} cannot be compressed: {reason}"
         raise Unsupported(message)
+    if not is_number(dataset.id.get_type()) and dtypes.code_of(dataset.dtype) is not None:
+        message = f"{path} is of type {dataset.dtype}, which compress copies as it is: use pyfilter.create_dataset"
+        raise Unsupported(message)
     if not is_number(dataset.id.get_type()) or not dtypes.takes(codec.requested_spec.name, dataset.dtype):
         known = ", ".join(dtypes.names(codec.requested_spec.name))
         message = f"{path} is of type {dataset.dtype}, which {codec!r} does not take; it takes {known}"
         raise Unsupported(message)
-    if codec.bound[0] == "pointwise_relative" and dataset.dtype.kind != "f":
+    if codec.bound[0] == "pointwise_relative" and dataset.dtype.kind not in "fc":
         message = f"{path} is of type {dataset.dtype}: a pointwise relative bound needs floating-point values"
         raise Unsupported(message)
     sign = checking.text_attribute(dataset, "_Unsigned")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks a bound: exactly, value by value, with special values bit for bit.
 
-Integers are compared as integers; their differences are unsigned, so they cannot overflow.
+Integers are compared as integers; their differences are unsigned, so they cannot overflow. Of complex numbers each part
+is compared.
 
 x - y of two floats is s + e without error (Knuth's TwoSum: s the rounded difference, e its rounding error), and
 rounding keeps order. So |s| < bound proves the bound kept, |s| > bound proves it broken, and where |s| == bound the
@@ -97,7 +98,7 @@ class Comparison:
         pointwise: bool = False,
     ) -> None:
         self.dtype = dtypes.native(dtype)
-        self.bound = bound
+        self.bound = bound if self.dtype.kind in "fiuc" else 0.0  # other values are compared bit by bit
         self.pointwise = pointwise
         self._special_bits = {dtypes.pattern(value, self.dtype) for value in specials}
         self._sentinel_bits = None if sentinel is None else dtypes.pattern(sentinel, self.dtype)
@@ -112,23 +113,39 @@ class Comparison:
         """Compare two arrays of one shape; ``index`` is the C-order place of their first value in the whole."""
         x = np.ascontiguousarray(original, dtype=self.dtype).reshape(-1)
         y = np.ascontiguousarray(stored, dtype=self.dtype).reshape(-1)
+        if self.dtype.kind not in "fiuc":
+            x, y = (item.view(dtypes.bits_dtype(self.dtype)) for item in (x, y))
+        self._values += x.size
+        special = np.zeros(x.shape, np.bool_)
+        for pattern in self._special_bits:
+            special |= dtypes.has_pattern(x, pattern)
+        turned = np.zeros(x.shape, np.bool_)  # into the value that no other may turn into
+        if self._sentinel_bits not in (None, 0):
+            turned = dtypes.has_pattern(y, self._sentinel_bits) & ~dtypes.has_pattern(x, self._sentinel_bits)
+        parts = 2 if self.dtype.kind == "c" else 1
+        if parts == 2:
+            x, y = (item.view(dtypes.part_of(self.dtype)) for item in (x, y))
+            special, turned = np.repeat(special, 2), np.repeat(turned, 2)
         bits = dtypes.bits_dtype(self.dtype)
         same = x.view(bits) == y.view(bits)
-        self._values += x.size
-        good = self._add_floats(x, y, same) if self.dtype.kind == "f" else self._add_integers(x, y, same)
+        add = self._add_floats if self.dtype.kind in "fc" else self._add_integers
+        good = add(x, y, same, special, turned).reshape(-1, parts).all(axis=1)
         bad = int(good.size - np.count_nonzero(good))
         if bad:
             first = index + int(np.argmin(good))
             self._violations += bad
             self._first = first if self._first is None else min(self._first, first)
 
-    def _add_floats(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        finite = np.isfinite(x)
-        for special in self._special_bits:
-            finite &= x.view(dtypes.bits_dtype(self.dtype)) != special
-        kept = same | finite
-        if self._sentinel_bits not in (None, 0):
-            kept &= (y.view(dtypes.bits_dtype(self.dtype)) != self._sentinel_bits) | same
+    def _add_floats(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        same: NDArray[np.bool_],
+        special: NDArray[np.bool_],
+        turned: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        finite = np.isfinite(x) & ~special
+        kept = (same | finite) & ~turned
         if self.bound > 0.0:
             # a special value on one side only would make the arithmetic warn; such values are judged by their bits
             both = finite & np.isfinite(y)
@@ -174,15 +191,18 @@ class Comparison:
             inside[i] = abs(exact - Fraction(float(b[i]))) <= Fraction(self.bound) * abs(exact)
         return inside
 
-    def _add_integers(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _add_integers(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        same: NDArray[np.bool_],
+        special: NDArray[np.bool_],
+        turned: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
         unsigned = dtypes.bits_dtype(self.dtype)
         a, b = x.view(unsigned), y.view(unsigned)
-        ordinary = np.ones(x.shape, np.bool_)
-        for special in self._special_bits:
-            ordinary &= a != special
-        kept = same | ordinary
-        if self._sentinel_bits not in (None, 0):
-            kept &= (b != self._sentinel_bits) | same
+        ordinary = ~special
+        kept = (same | ordinary) & ~turned
         self._specials_kept &= bool(np.all(kept))
         error = np.where(x > y, a - b, b - a)  # modulo 2^bits, where it fits
         error[~ordinary] = 0

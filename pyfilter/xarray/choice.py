@@ -102,7 +102,7 @@ def _suits(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -> 
     if not codec.is_lossless and variable.dtype.kind in _ENCODED_KINDS:
         return False
     stored = stored_dtype(name, variable, given)
-    meant = stored.kind == "f" or codec.is_lossless  # integers get a bound of theirs by name only
+    meant = stored.kind in "fc" or codec.is_lossless  # integers get a bound of theirs by name only
     return meant and dtypes.takes(codec.requested_spec.name, stored)
 
 
@@ -184,7 +184,7 @@ def resolved_of_dask(codec: Codec, data: Any, missing: Any) -> Codec:
 
 def _holds(dtype: np.dtype[Any], value: Any) -> bool:
     """Whether an array of this type can have the value in it."""
-    return dtype.kind == "f" or bool(np.asarray(value).astype(dtype) == value)
+    return dtype.kind in "fc" or bool(np.asarray(value).astype(dtype) == value)
 
 
 def _limits(data: Any, missing: Any) -> tuple[Any, Any]:
@@ -192,6 +192,12 @@ def _limits(data: Any, missing: Any) -> tuple[Any, Any]:
     import dask
     from dask import array
 
+    if data.dtype.kind == "c":  # of both parts
+        missing = None if missing is None else complex(missing)
+        good = array.ones_like(data, dtype=bool) if missing is None else data != missing
+        parts = [array.where(good, part, np.nan) for part in (data.real, data.imag)]
+        limits = [_limits(part, None) for part in parts]
+        return min(low for low, _ in limits), max(high for _, high in limits)
     if data.dtype.kind == "f":
         least, most, good = -np.inf, np.inf, array.isfinite(data)
     else:

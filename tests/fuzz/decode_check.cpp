@@ -25,14 +25,15 @@ bool same_floats(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes
 
 bool same_values(const pyf_info& info, const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes) {
   if (bytes == 0 || std::memcmp(a, b, bytes) == 0) return true;
-  if (info.step == 0 || info.dtype > 2) return false;
-  return info.dtype == 1 ? same_floats<float>(a, b, bytes) : same_floats<double>(a, b, bytes);
+  const bool singles = info.dtype == 1 || info.dtype == 11, doubles = info.dtype == 2 || info.dtype == 12;
+  if (info.step == 0 || !(singles || doubles)) return false;
+  return singles ? same_floats<float>(a, b, bytes) : same_floats<double>(a, b, bytes);
 }
 
 // What a header that was accepted promises to its reader.
 void check_info(const pyf_info& info, const std::uint8_t* frame) {
-  static constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
-  require(info.dtype >= 1 && info.dtype <= 10, "frame_info: dtype", info.dtype);
+  static constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 1, 2, 2};
+  require(info.dtype >= 1 && info.dtype <= 15, "frame_info: dtype", info.dtype);
   require(info.rank >= 0 && info.rank <= 32, "frame_info: rank", info.rank);
   require(info.header_bytes == kFixedHeader + 8 * static_cast<std::size_t>(info.rank), "frame_info: header_bytes");
   require(info.frame_bytes >= info.header_bytes, "frame_info: frame_bytes");

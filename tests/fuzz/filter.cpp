@@ -28,7 +28,7 @@ extern "C" const void* H5PLget_plugin_info(void);
 
 constexpr std::size_t kMostWords = 31;
 constexpr unsigned kDecode = 0x0100, kStampLetters = 0x465950;
-constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
+constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 1, 2, 2};
 
 struct Input {
   unsigned words[kMostWords] = {};
@@ -51,7 +51,7 @@ struct Input {
 std::size_t chunk_bytes(const Input& input) {
   if (input.count < 10 || (input.words[0] & 0xFFFFFF) != kStampLetters || input.words[9] > 5) return 0;
   const unsigned dtype = input.words[6] & 0xFF;
-  if (dtype < 1 || dtype > 10 || input.count < 10 + 2 * std::size_t{input.words[9]}) return 0;
+  if (dtype < 1 || dtype > 15 || input.count < 10 + 2 * std::size_t{input.words[9]}) return 0;
   std::size_t bytes = kWidths[dtype];
   for (unsigned i = 0; i < input.words[9]; ++i)
     if (__builtin_mul_overflow(bytes, input.words[10 + 2 * i] | std::size_t{input.words[11 + 2 * i]} << 32, &bytes))

@@ -23,6 +23,7 @@ TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FIXED_HEADER = 56
 MOST_RANK = 5
+COMPLEX = (11, 12)
 
 
 def dims_of(frame: bytes) -> tuple[int, ...]:
@@ -34,12 +35,13 @@ def stored_words(frame: bytes) -> bytes:
     """The cd_values of a dataset whose chunks are such frames (docs/cd_values.md)."""
     dims = dims_of(frame)
     words = [0x31465950, frame[8], 1, 0, 0x3FF00000, 0, frame[9] | (frame[10] & 2) << 7, 0, 0, len(dims)]
-    return struct.pack("<10I", *words) + struct.pack(f"<{len(dims)}Q", *dims)
+    fill = bytes(8) if frame[9] in COMPLEX else b""  # its imaginary part
+    return struct.pack("<10I", *words) + struct.pack(f"<{len(dims)}Q", *dims) + fill
 
 
 def filter_inputs(frame: bytes, values: bytes) -> Iterator[bytes]:
     """A chunk to decode, one to encode, and cd_values as a user gives them."""
-    if frame[11] > MOST_RANK or 0 in dims_of(frame):
+    if frame[11] > MOST_RANK - (frame[9] in COMPLEX) or 0 in dims_of(frame):
         return
     words = stored_words(frame)
     yield bytes([0x80 | len(words) // 4]) + words + frame

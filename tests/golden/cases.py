@@ -19,6 +19,7 @@ from reference import (
     bins_writer,
     decoder,
     encoder,
+    hostile_tools,
     packed_choices,
     particles_writer,
     progressive_writer,
@@ -58,6 +59,8 @@ class GoldenCase:
     @property
     def version(self) -> int:
         """Of the format, of the frame that the codec makes; these updates make the range smaller."""
+        if self.values.dtype.kind in "cb" or self.values.dtype.str[1:] == "f2":
+            return decoder.DERIVED_VERSION
         with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
         first = decoder.first_version(self.codec.spec().id, bytes((with_bins,)))
         return first if self.before is None else max(first, decoder.CARRIED_VERSION)
@@ -516,12 +519,73 @@ def update_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("update_hierarchical_delta_i4", whole, pyfilter.HierarchicalDelta(relative=1e-3), before=before)
 
 
+def complex_waves(shape: tuple[int, ...], dtype: str) -> Array:
+    """Waves as real parts, and the same backwards as imaginary ones."""
+    part = waves(shape, {"c8": "f4", "c16": "f8"}[dtype])
+    found = np.empty(shape, dtype)
+    found.real, found.imag = part, part.reshape(-1)[::-1].reshape(shape)
+    return found
+
+
+def complex_cases() -> Iterator[GoldenCase]:
+    """Every codec that takes them, ranks, special parts, fill values of every kind, a chunk written in parts."""
+    for dtype in ("c8", "c16"):
+        plane, special = complex_waves((7, 17), dtype), complex_waves((70,), dtype)
+        special[[3, 40, 41]] = complex(math.nan, 1), complex(-0.0, math.inf), complex(-math.inf, -0.0)
+        codecs: dict[str, pyfilter.Codec] = {
+            "cuszp2": pyfilter.Cuszp2(absolute=2.0**-6),
+            "lossless": pyfilter.Lossless(),
+            "lossless_ratio": pyfilter.Lossless(effort="ratio"),
+            "hierarchical_delta": pyfilter.HierarchicalDelta(absolute=2.0**-6),
+            "pointwise": pyfilter.HierarchicalDelta(pointwise_relative=2.0**-6),
+            "lorenzo": pyfilter.Lorenzo(absolute=2.0**-6),
+            "adaptive": pyfilter.Adaptive(absolute=2.0**-6),
+        }
+        for name, codec in codecs.items():
+            values = complex_waves((24, 40), dtype) if name in ("lorenzo", "adaptive") else plane
+            yield GoldenCase(f"{name}_{dtype}_plane", values, codec)
+            yield GoldenCase(f"{name}_{dtype}_specials", special, codec)
+        cuszp2 = codecs["cuszp2"]
+        for rank, shape in {"scalar": (), "empty": (0, 3), "rank32": (1,) * 31 + (3,)}.items():
+            yield GoldenCase(f"cuszp2_{dtype}_{rank}", complex_waves(shape, dtype), cuszp2)
+        for kind, fill in {"real": -999.0, "both": -999.0 - 999.0j, "different": -999.0 + 7.0j}.items():
+            values = plane.copy()
+            values[3:5] = fill
+            yield GoldenCase(f"cuszp2_{dtype}_fill_{kind}", values, cuszp2, fill)
+        yield GoldenCase(f"cuszp2_{dtype}_big_endian", plane.astype(f">{dtype}"), cuszp2)
+        before = plane.copy()
+        before[0, 0] = 1000
+        yield GoldenCase(f"cuszp2_{dtype}_update", plane, pyfilter.Cuszp2(relative=2.0**-8), before=before)
+
+
+def bool_cases() -> Iterator[GoldenCase]:
+    """Both efforts, ranks, bytes that are neither 0 nor 1."""
+    for effort in ("fast", "ratio"):
+        codec = pyfilter.Lossless(effort=effort)
+        for name, shape in {"plane": (40, 60), "scalar": (), "empty": (0,), "row": (33,)}.items():
+            yield GoldenCase(f"lossless_bool_{effort}_{name}", waves(shape, "u1") > 40, codec)
+        odd = (np.arange(70, dtype="u1") // 9).view("?")
+        yield GoldenCase(f"lossless_bool_{effort}_odd", odd, codec)
+
+
+def half_cases() -> Iterator[GoldenCase]:
+    """Both efforts, both byte orders, ranks, every kind of special value."""
+    for effort in ("fast", "ratio"):
+        codec = pyfilter.Lossless(effort=effort)
+        for name, shape in {"plane": (20, 33), "scalar": (), "empty": (0,), "row": (33,)}.items():
+            yield GoldenCase(f"lossless_f2_{effort}_{name}", waves(shape, "f4").astype("f2"), codec)
+        yield GoldenCase(f"lossless_f2_{effort}_big_endian", waves((20, 33), "f4").astype(">f2"), codec)
+        patterns = (0x7E00, 0x7E01, 0xFE00, 0x7D01, 0x7C00, 0xFC00, 0x8000, 1, 0x8001)
+        special = with_bits(waves((70,), "f4").astype("f2"), dict(enumerate(patterns, 3)))
+        yield GoldenCase(f"lossless_f2_{effort}_specials", special, codec)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
-        *update_cases(), *adaptive_cases(),
+        *update_cases(), *adaptive_cases(), *complex_cases(), *bool_cases(), *half_cases(),
     ]  # fmt: skip
 
 
@@ -578,6 +642,10 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_ADAPTIVE:
         spec, frame, _ = adaptive_writer.random_frame(random.Random(seed))
         yield f"made_adaptive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for effort in ("fast", "ratio"):  # bfloat16: the values of another type behind the same integers
+        frame = pyfilter.encode(waves((20, 33), "f4").astype("f2"), pyfilter.Lossless(effort=effort))
+        frame = hostile_tools.seal(hostile_tools.patch(frame, 9, "B", decoder.BF16))
+        yield f"made_bfloat16_{effort}", frame, decoder.decode(frame)
     for seed in HAND_MADE_BINS:
         spec, frame, patterns = bins_writer.random_frame(random.Random(seed))
         values = np.array(patterns, f"u{spec.dtype[1]}").view(spec.dtype).reshape(spec.dims)

@@ -44,6 +44,7 @@ def expected(path: Path) -> NDArray[Any]:
 
 def assert_same(decoded: NDArray[Any], values: NDArray[Any]) -> None:
     assert decoded.shape == values.shape
+    decoded = decoded.view("V2") if decoded.dtype.name == "bfloat16" else decoded  # of ml_dtypes
     assert decoded.dtype == values.dtype
     assert decoded.tobytes() == values.tobytes()
 
@@ -100,6 +101,8 @@ def test_values_keep_their_bound(case: GoldenCase) -> None:
     if bound == 0:
         assert values.tobytes() == given.tobytes()
         return
+    if given.dtype.kind == "c":
+        given, values = (item.reshape(-1).view(f"f{item.itemsize // 2}") for item in (given, values))
     finite = np.isfinite(given)
     error = np.abs(values[finite].astype(np.longdouble) - given[finite])
     if not pyfilter.frame_info(path.read_bytes()).pointwise_relative:
@@ -147,16 +150,16 @@ ADAPTIVE = 7
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_850_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 2_000_000
 
 
 def test_all_of_the_format_is_there() -> None:
     """Codecs, dtypes, modes, block dimensions, raw frames, flags, ranks, and every kind of rate code."""
     headers = [decoder.parse_header(path.read_bytes()) for path in FRAMES]
     numbers = {np.dtype(spec.numpy): spec for spec in registry().dtypes.values()}
-    pairs = {(h.codec, numbers[h.dtype].name) for h in headers}
+    pairs = {(h.codec, numbers[h.element].name) for h in headers}
     taken = {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
-    assert pairs == {(codec, name) for codec, name in taken if codec != ADAPTIVE or name[0] == "f"}
+    assert pairs == {(codec, name) for codec, name in taken if codec != ADAPTIVE or name[0] in "fc"}
     assert {(h.codec, path.name[:2]) for h, path in zip(headers, FRAMES, strict=True)} == {
         (decoder.CUSZP2, "v1"),
         (decoder.LOSSLESS, "v1"),
@@ -168,6 +171,7 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.ADAPTIVE, "v7"),
         (decoder.LOSSLESS, "v7"),
         *((codec, "v7") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was adaptive
+        *((codec.id, "v8") for codec in registry().codecs.values() if "c64" in codec.dtypes),
     }
     assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 7)) - {decoder.PARTICLES}
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}

@@ -7,6 +7,7 @@ Left out are frames that no chunk can be: scalars and empty arrays.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -32,20 +33,21 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for source in FRAMES:
             frame = source.read_bytes()
             header = decoder.parse_header(frame)
-            if not header.dims or 0 in header.dims:
+            if not header.shape or 0 in header.shape or header.element.kind in "bV":  # h5py has no such types
                 continue
             big = header.flags & decoder.BIG_ENDIAN
-            dtype = header.dtype.newbyteorder(">") if big else header.dtype.newbyteorder("<")
-            dataset = file.create_dataset(source.stem, header.dims, dtype, chunks=header.dims, **pyfilter.Lossless())
-            dataset.id.write_direct_chunk((0,) * len(header.dims), frame)
+            dtype = header.element.newbyteorder(">" if big else "<")
+            dataset = file.create_dataset(source.stem, header.shape, dtype, chunks=header.shape, **pyfilter.Lossless())
+            dataset.id.write_direct_chunk((0,) * len(header.shape), frame)
     return path
 
 
-def tool(name: str, *words: str | Path) -> None:
+def tool(name: str, *words: str | Path) -> str:
     program = shutil.which(name)
     assert program is not None, f"{name} is not installed: scripts/test installs it"
     done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
     assert "error" not in done.stderr.lower(), done.stderr
 
 
@@ -66,7 +68,7 @@ def kinds() -> list[str]:
     for path in FRAMES:
         frame = path.read_bytes()
         header = decoder.parse_header(frame)
-        if header.dims and 0 not in header.dims:
+        if header.shape and 0 not in header.shape and header.element.kind not in "bV":
             found.setdefault(frame[4:5] + frame[8:11] + frame[48:56], path.stem)
     return sorted(found.values())
 
@@ -75,7 +77,14 @@ def test_h5dump(chunked: Path, tmp_path: Path) -> None:
     names = kinds()
     assert len(names) >= 150
     for name in names:
-        tool("h5dump", "-d", f"/{name}", "-b", "LE", "-o", tmp_path / "values", chunked)
         values = expected(FOLDER / f"{name}.pyf")
+        if values.dtype.kind == "c" or values.dtype == np.float16:  # of which h5dump 1.10 writes no binary file
+            digits = "%.17g" if values.dtype.itemsize == 16 else "%.9g"
+            text = tool("h5dump", "-d", f"/{name}", "-m", digits, "-w", "1", "-y", chunked).partition("DATA {")[2]
+            numbers = [float(number) for number in re.findall(r"-?(?:\d[\d.e+-]*|nan|inf)", text)]
+            parts = values.reshape(-1).view({2: "f2", 8: "f4", 16: "f8"}[values.dtype.itemsize])
+            assert np.array_equal(np.array(numbers, parts.dtype), parts, equal_nan=True), name
+            continue
+        tool("h5dump", "-d", f"/{name}", "-b", "LE", "-o", tmp_path / "values", chunked)
         dumped = np.fromfile(tmp_path / "values", values.dtype.newbyteorder("<"))
         assert dumped.tobytes() == values.astype(values.dtype.newbyteorder("<")).tobytes(), name

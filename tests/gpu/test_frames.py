@@ -176,7 +176,7 @@ def test_wrong_arguments(cp: Any) -> None:
     with pytest.raises(TypeError, match="cannot encode"):
         pyfilter.encode(cp.zeros((3,), "i4"), Cuszp2(absolute=1.0))
     with pytest.raises(TypeError, match="cannot encode"):
-        pyfilter.encode(cp.zeros((3,), "c8"), Lossless())
+        pyfilter.encode(cp.zeros((3,), "c8"), pyfilter.Progressive(absolute=1.0))
 
 
 def test_cut_frames_are_refused(cp: Any) -> None:

@@ -27,6 +27,7 @@ CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES = 1, 2, 3, 4, 5
 NONE, ABSOLUTE, RELATIVE = 0, 1, 2
 STAMP = 0x31465950
 DTYPES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
+COMPLEX = {"c8": 11, "c16": 12}
 TESTS = Path(__file__).resolve().parent.parent
 TIMEOUT = 60
 
@@ -58,7 +59,7 @@ def stored(
 ) -> tuple[int, ...]:
     """The stored form that set_local has to make of a user form; `fill` is a bit pattern."""
     settings = (*user[1:], *(0,) * (6 - len(user)))
-    flags = DTYPES[dtype] | big_endian << 8 | (fill is not None) << 9
+    flags = {**DTYPES, **COMPLEX}[dtype] | big_endian << 8 | (fill is not None) << 9
     dims = [word for dim in chunk for word in halves(dim)]
     return (STAMP, *settings, flags, *halves(fill or 0), len(chunk), *dims)
 

@@ -192,7 +192,7 @@ BROKEN = [
     ((*GOOD[:7], 1, *GOOD[8:]), "fill value 0x1 does not fit"),
     ((*GOOD[:6], 1 | 1 << 9, 0, 1, *GOOD[9:]), "fill value 0x100000000 does not fit"),
     ((STAMP + (1 << 24), *GOOD[1:]), "layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"),
-    ((GOOD[0], 256, *GOOD[2:]), "codec 256 and bound mode 1 cannot be"),
+    ((GOOD[0], 256, *GOOD[2:]), "codec 256 and bound mode 1, allowed: 0 to 255"),
 ]
 
 

@@ -187,7 +187,7 @@ def test_fields_that_do_not_belong_together_any_more(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="lacks the dataset id, which its attributes name"):
             particles.read(f)
         f["id"] = IDS
-        with pytest.raises(InvalidArgument, match="does not belong"):
+        with pytest.raises(InvalidArgument, match="out of step with the other fields"):
             particles.read(f)
 
 

@@ -178,7 +178,7 @@ def test_shapes_of_no_values() -> None:
         (np.zeros(3), np.zeros(3), -1.0, ValueError),
         (np.zeros(3), np.zeros(3), np.nan, ValueError),
         (np.zeros(3), np.zeros(3), None, ValueError),
-        (np.zeros(3, bool), np.zeros(3, bool), 1.0, TypeError),
+        (np.zeros(3, "S3"), np.zeros(3, "S3"), 1.0, TypeError),
     ],
 )
 def test_bad_arguments_are_refused(before: Any, after: Any, bound: Any, error: type[Exception]) -> None:

@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 from . import adaptive, bins, packed, particles, progressive, streams
 from .header import (
     ADAPTIVE,
+    B8,
+    BF16,
     BIG_ENDIAN,
     CARRIED_VERSION,
     CUSZP2,
+    DERIVED_VERSION,
+    F16,
     FIRST_VERSIONS,
     FIXED,
     FORMAT_VERSION,
@@ -48,9 +52,11 @@ from .parts import Array, Ints, parse_directory, residuals, special_values, unzi
 
 __all__ = [
     "ADAPTIVE",
+    "BF16",
     "BIG_ENDIAN",
     "CARRIED_VERSION",
     "CUSZP2",
+    "DERIVED_VERSION",
     "FIRST_VERSIONS",
     "FORMAT_VERSION",
     "HAS_SENTINEL",
@@ -207,7 +213,7 @@ def codes_of_residuals(z: Array, outliers: NDArray[np.uint64], planes: Ints, hea
     return q.reshape(z.shape)
 
 
-# ---- 1, 3, 4. Whole frame, raw payload, tiled payload ---------------------------------------------------------------
+# ---- 1, 3, 4, 16. Whole frame, raw payload, tiled payload, derived types ---------------------------------------------
 
 
 def decode(frame: bytes) -> Array:
@@ -216,6 +222,25 @@ def decode(frame: bytes) -> Array:
     if len(frame) < header.frame_bytes:
         raise TruncatedFrame(f"{len(frame)} bytes of a frame of {header.frame_bytes}")
     require(len(frame) == header.frame_bytes, f"{len(frame)} bytes given for a frame of {header.frame_bytes}")
+    values = decode_base(frame, header)
+    return from_base(values, header) if header.derived else values
+
+
+def from_base(values: Array, header: Header) -> Array:
+    """Section 16: the values of the derived type."""
+    if header.derived == B8:
+        return values.view(header.element)
+    if header.derived in (F16, BF16):
+        bits = values.view("<u2")
+        return np.where(bits >> 15 == 1, bits ^ 0x7FFF, bits).astype("<u2").view(header.element)
+    real, imaginary = values.reshape(2, -1)
+    joined = np.empty(real.size, header.element)
+    joined.real, joined.imag = real, imaginary
+    return joined.reshape(header.shape)
+
+
+def decode_base(frame: bytes, header: Header) -> Array:
+    """The base array, that of the frame itself where its type is no derived one."""
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 

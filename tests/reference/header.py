@@ -42,22 +42,26 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
-CARRIED_VERSION, BINS_VERSION = 6, 7
+CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION = 6, 7, 8
 BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and values of its largest unit
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
+C64, C128, B8, F16, BF16 = 11, 12, 13, 14, 15
+DERIVED = {C64: 1, C128: 2, B8: 4, F16: 5, BF16: 5}  # section 16: dtype -> base dtype
+ELEMENTS = {C64: "<c8", C128: "<c16", B8: "?", F16: "<f2", BF16: "V2"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """The fields of section 2, checked."""
+    """The fields of section 2, checked; dtype and dims are those of the base array (section 16)."""
 
     needs: tuple[int, int]
     codec: int
+    derived: int  # dtype as the header has it where that is a derived one, else 0
     dtype: np.dtype[Any]
     flags: int
     frame_bytes: int
@@ -67,6 +71,12 @@ class Header:
     sentinel: int
     parameters: bytes
     dims: tuple[int, ...]
+    shape: tuple[int, ...]  # of the array
+
+    @property
+    def element(self) -> np.dtype[Any]:
+        """Type of the array's values."""
+        return np.dtype(ELEMENTS[self.derived]) if self.derived else self.dtype
 
     @property
     def mode(self) -> int:
@@ -114,7 +124,7 @@ class Header:
 
     @property
     def header_bytes(self) -> int:
-        return 8 * (7 + len(self.dims))
+        return 8 * (7 + len(self.shape))
 
     @property
     def value_count(self) -> int:
@@ -145,6 +155,13 @@ def first_version(codec: int, parameters: bytes) -> int:
     return BINS_VERSION if codec == LOSSLESS and parameters[0] == BINS else FIRST_VERSIONS[codec]
 
 
+def base_dims(derived: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Section 16: the shape of the base array."""
+    if derived not in (C64, C128):
+        return shape
+    return (2 * shape[0], *shape[1:]) if shape else (2,)
+
+
 def parse_header(frame: bytes) -> Header:
     """Section 2: the checks in its order."""
     if len(frame) < 8:
@@ -165,7 +182,12 @@ def parse_header(frame: bytes) -> Header:
     require(rank <= 32, f"rank {rank}")
     require(codec in FIRST_VERSIONS, f"codec {codec}")
     require(version >= first_version(codec, frame[48:56]), f"codec {codec} in format version {version}")
-    require(dtype in DTYPES, f"dtype {dtype}")
+    require(dtype in DTYPES or dtype in DERIVED, f"dtype {dtype}")
+    derived = dtype if dtype in DERIVED else 0
+    require(not derived or version >= DERIVED_VERSION, f"dtype {dtype} in format version {version}")
+    require(not derived or codec not in (PARTICLES, PROGRESSIVE), f"codec {codec} with dtype {dtype}")
+    require(derived in (0, C64, C128) or codec == LOSSLESS, f"codec {codec} with dtype {dtype}")
+    dtype = DERIVED.get(dtype, dtype)
     require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE, ADAPTIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 32, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
@@ -201,9 +223,11 @@ def parse_header(frame: bytes) -> Header:
         require(math.isfinite(carried_bound) and carried_bound > bound, f"carried bound {carried_bound}")
         require(not pointwise, "a carried bound beside a pointwise relative one")
         parameters = frame[48:52] + bytes(4)
+    shape = struct.unpack_from(f"<{rank}Q", frame, 56)
     header = Header(
         needs=needs,
         codec=codec,
+        derived=derived,
         dtype=value_type,
         flags=flags,
         frame_bytes=frame_bytes,
@@ -212,11 +236,13 @@ def parse_header(frame: bytes) -> Header:
         step=step,
         sentinel=sentinel,
         parameters=parameters,
-        dims=struct.unpack_from(f"<{rank}Q", frame, 56),
+        dims=base_dims(derived, shape),
+        shape=shape,
     )
     check_parameters(codec, parameters, header.dims)
     require(codec != PARTICLES or (rank >= 2 and header.dims[-1] in (2, 3)), f"particles of shape {header.dims}")
-    require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
+    for dims in (shape, header.dims):
+        require(math.prod(size for size in dims if size > 0) < 1 << 61, f"dims {dims}")
     entries = 0 if header.bins else -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
     if codec == ADAPTIVE and not header.raw:

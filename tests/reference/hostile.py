@@ -20,6 +20,7 @@ from . import (
     bins_writer,
     hostile_adaptive,
     hostile_bins,
+    hostile_derived,
     hostile_packed,
     hostile_particles,
     hostile_progressive,
@@ -263,6 +264,7 @@ def crafted() -> Iterator[Hostile]:
         hostile_progressive.crafted,
         hostile_adaptive.crafted,
         hostile_bins.crafted,
+        hostile_derived.crafted,
     )
     for maker in makers:
         yield from maker()
@@ -285,6 +287,7 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield from hostile_progressive.small_frames()
     yield from hostile_adaptive.small_frames()
     yield from itertools.islice(hostile_bins.small_frames(), 2)
+    yield from hostile_derived.small_frames()
 
 
 FIRST_STREAM_SEED = 300  # of mutated(), from which on frames are those of lorenzo: they take longer to write

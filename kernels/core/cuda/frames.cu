@@ -53,7 +53,7 @@ struct Reading {
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
     if (reinterpret_cast<std::uintptr_t>(one.frame) % 4 != 0)
       return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
-    if (!on_devices(info) && !info.stored_raw)
+    if (!on_devices(info) && (!info.stored_raw || is_derived(info.dtype)))
       return fail(Code::unsupported, "%s of %s has no CUDA kernels: decode to host memory",
                   find_codec(info.codec)->name, dtype_name(info.dtype));
     DecodeFrame& frame = frames[i];

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Recognises datatypes (datatype.hpp) by comparing them with HDF5's own, whatever the byte order.
+#include "filter/datatype.hpp"
+
+#include <iterator>
+
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+struct TypeName {
+  Dtype dtype;
+  const char* little;
+  const char* big;
+};
+
+constexpr TypeName kTypes[] = {
+    {Dtype::f32, "H5T_IEEE_F32LE_g", "H5T_IEEE_F32BE_g"}, {Dtype::f64, "H5T_IEEE_F64LE_g", "H5T_IEEE_F64BE_g"},
+    {Dtype::i8, "H5T_STD_I8LE_g", "H5T_STD_I8BE_g"},      {Dtype::u8, "H5T_STD_U8LE_g", "H5T_STD_U8BE_g"},
+    {Dtype::i16, "H5T_STD_I16LE_g", "H5T_STD_I16BE_g"},   {Dtype::u16, "H5T_STD_U16LE_g", "H5T_STD_U16BE_g"},
+    {Dtype::i32, "H5T_STD_I32LE_g", "H5T_STD_I32BE_g"},   {Dtype::u32, "H5T_STD_U32LE_g", "H5T_STD_U32BE_g"},
+    {Dtype::i64, "H5T_STD_I64LE_g", "H5T_STD_I64BE_g"},   {Dtype::u64, "H5T_STD_U64LE_g", "H5T_STD_U64BE_g"},
+};
+
+struct Found {
+  Dtype dtype = Dtype::none;  // none: not a type of frames
+  bool big_endian = false;
+
+  bool operator==(const Found&) const = default;
+};
+
+Found plain(const Hdf5& hdf5, hid_t type) {
+  for (const TypeName& known : kTypes) {
+    if (hdf5.H5Tequal(type, hdf5.global(known.little)) > 0) return {known.dtype, false};
+    if (hdf5.H5Tequal(type, hdf5.global(known.big)) > 0) return {known.dtype, dtype_bytes(known.dtype) > 1};
+  }
+  return {};
+}
+
+// IEEE 754 binary16 and bfloat16, which older releases of HDF5 have no names for.
+Found half(const Hdf5& hdf5, hid_t type) {
+  if (hdf5.H5Tget_fields == nullptr || hdf5.H5Tget_ebias == nullptr || hdf5.H5Tget_norm == nullptr ||
+      hdf5.H5Tget_order == nullptr || hdf5.H5Tget_size(type) != 2)
+    return {};
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+  const int order = hdf5.H5Tget_order(type);
+  if (hdf5.H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0 || sign != 15 ||
+      mantissa != 0 || exponent != mantissa_bits || hdf5.H5Tget_norm(type) != kNormImplied ||
+      (order != kOrderLittle && order != kOrderBig))
+    return {};
+  const std::size_t bias = hdf5.H5Tget_ebias(type);
+  if (exponent_bits == 5 && mantissa_bits == 10 && bias == 15) return {Dtype::f16, order == kOrderBig};
+  if (exponent_bits == 8 && mantissa_bits == 7 && bias == 127) return {Dtype::bf16, order == kOrderBig};
+  return {};
+}
+
+// A datatype that HDF5 made for us, closed at the end.
+class Part {
+ public:
+  Part(const Hdf5& hdf5, hid_t type) : hdf5_(hdf5), type_(type) {}
+  ~Part() {
+    if (type_ >= 0) hdf5_.H5Tclose(type_);
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  [[nodiscard]] Found found() const { return type_ >= 0 ? plain(hdf5_, type_) : Found{}; }
+
+ private:
+  const Hdf5& hdf5_;
+  hid_t type_;
+};
+
+Found complex_of(Found part) {
+  if (part.dtype == Dtype::f32) return {Dtype::c64, part.big_endian};
+  if (part.dtype == Dtype::f64) return {Dtype::c128, part.big_endian};
+  return {};
+}
+
+// A compound type of two equal floats without gaps; the names of its members do not matter.
+Found compound(const Hdf5& hdf5, hid_t type) {
+  if (hdf5.H5Tget_nmembers == nullptr || hdf5.H5Tget_member_type == nullptr || hdf5.H5Tget_member_offset == nullptr ||
+      hdf5.H5Tclose == nullptr || hdf5.H5Tget_nmembers(type) != 2)
+    return {};
+  const Found first = Part(hdf5, hdf5.H5Tget_member_type(type, 0)).found(),
+              second = Part(hdf5, hdf5.H5Tget_member_type(type, 1)).found();
+  const std::size_t width = dtype_bytes(first.dtype);
+  const bool packed = hdf5.H5Tget_member_offset(type, 0) == 0 && hdf5.H5Tget_member_offset(type, 1) == width &&
+                      hdf5.H5Tget_size(type) == 2 * width;
+  return first == second && packed ? complex_of(first) : Found{};
+}
+
+// The type that an enumeration or HDF5 2's class of complex numbers is made of.
+Found base_of(const Hdf5& hdf5, hid_t type) {
+  if (hdf5.H5Tget_super == nullptr || hdf5.H5Tclose == nullptr) return {};
+  return Part(hdf5, hdf5.H5Tget_super(type)).found();
+}
+
+// Members of an enumeration (h5py's bool is one) are names, not magnitudes.
+bool is_exact(const Request& request) {
+  return request.bound_mode == Bound::none || (request.bound_mode == Bound::absolute && request.bound == 0);
+}
+
+Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
+  char allowed[160];
+  list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
+  const int type_class = hdf5.H5Tget_class(type);
+  const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
+  return fail(
+      Code::unsupported,
+      "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats, two's "
+      "complement integers and compound types of two equal floats of 32 or 64 bits without gaps, either byte order)",
+      known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
+}
+
+}  // namespace
+
+Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
+  const int type_class = hdf5.H5Tget_class(type);
+  Found found = plain(hdf5, type);
+  if (type_class == kClassFloat && found.dtype == Dtype::none) found = half(hdf5, type);
+  if (type_class == kClassCompound) found = compound(hdf5, type);
+  if (type_class == kClassComplex) found = complex_of(base_of(hdf5, type));
+  if (type_class == kClassEnum) {
+    found = base_of(hdf5, type);
+    if (found.dtype != Dtype::none && !is_exact(*request))
+      return fail(Code::unsupported,
+                  "the dataset is of an enumeration (such as h5py's bool), whose values must not change: a bound of %g "
+                  "is given, allowed: codec lossless, or an absolute bound of 0",
+                  request->bound);
+  }
+  if (found.dtype == Dtype::none) return refuse(hdf5, type, request->codec);
+  request->dtype = found.dtype;
+  request->source_big_endian = found.big_endian;
+  return kOk;
+}
+
+}  // namespace pyfilter::filter

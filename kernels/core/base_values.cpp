@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Converts values, requests and frames between derived types and their base types (base_values.hpp).
+#include "core/base_values.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "core/request.hpp"
+#include "core/settings.hpp"
+#include "core/threads.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter {
+namespace {
+
+constexpr std::uint64_t kPieceValues = 1 << 16;  // that a thread converts at a time
+
+Shape base_shape(Dtype dtype, const Shape& shape) {
+  Shape base = shape;
+  if (!is_complex(dtype)) return base;
+  if (base.rank == 0) {
+    base.rank = 1;
+    base.dims[0] = 1;
+  }
+  base.dims[0] *= 2;
+  return base;
+}
+
+bool is_finite(Dtype dtype, std::uint64_t pattern) {
+  return dtype == Dtype::c64 ? std::isfinite(std::bit_cast<float>(static_cast<std::uint32_t>(pattern)))
+                             : std::isfinite(std::bit_cast<double>(pattern));
+}
+
+// Whether a part of a fill value needs a sentinel. NaN and infinities are always exact, and so is +0.
+bool needs_sentinel(Dtype dtype, std::uint64_t pattern) { return pattern != 0 && is_finite(dtype, pattern); }
+
+// The part of a fill value that is the sentinel of the base array: 0 real, 1 imaginary.
+std::size_t part_of_sentinel(const Request& request) {
+  if (request.fill == 0) return 1;
+  return request.fill_imaginary == 0 || needs_sentinel(request.dtype, request.fill) ? 0 : 1;
+}
+
+// A complex fill value as it is in memory.
+struct FillBytes {
+  explicit FillBytes(const Request& request) : size(dtype_bytes(request.dtype)) {
+    std::memcpy(bytes, &request.fill, size / 2);
+    std::memcpy(bytes + size / 2, &request.fill_imaginary, size / 2);
+  }
+  bool is_at(const std::uint8_t* value) const { return std::memcmp(value, bytes, size) == 0; }
+
+  std::size_t size;
+  std::uint8_t bytes[16];
+};
+
+struct Conversion {
+  const std::uint8_t* from;
+  std::uint8_t* to;
+  std::uint64_t count;
+};
+
+// Values of interleaved parts to planes of parts.
+template <class Part>
+void split_piece(void* context, std::uint64_t piece) {
+  const auto& job = *static_cast<Conversion*>(context);
+  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
+  for (std::uint64_t i = first; i < last; ++i) {
+    Part parts[2];
+    std::memcpy(parts, job.from + 2 * i * sizeof(Part), sizeof parts);
+    std::memcpy(job.to + i * sizeof(Part), &parts[0], sizeof(Part));
+    std::memcpy(job.to + (job.count + i) * sizeof(Part), &parts[1], sizeof(Part));
+  }
+}
+
+template <class Part>
+void join_piece(void* context, std::uint64_t piece) {
+  const auto& job = *static_cast<Conversion*>(context);
+  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
+  for (std::uint64_t i = first; i < last; ++i) {
+    Part parts[2];
+    std::memcpy(&parts[0], job.from + i * sizeof(Part), sizeof(Part));
+    std::memcpy(&parts[1], job.from + (job.count + i) * sizeof(Part), sizeof(Part));
+    std::memcpy(job.to + 2 * i * sizeof(Part), parts, sizeof parts);
+  }
+}
+
+// Bit patterns of floats to integers in the order of the values, and back.
+void order_piece(void* context, std::uint64_t piece) {
+  const auto& job = *static_cast<Conversion*>(context);
+  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
+  for (std::uint64_t i = first; i < last; ++i) {
+    std::uint16_t bits;
+    std::memcpy(&bits, job.from + 2 * i, sizeof bits);
+    if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
+    std::memcpy(job.to + 2 * i, &bits, sizeof bits);
+  }
+}
+
+using Convert = void (*)(void* context, std::uint64_t piece);
+
+void convert(Convert piece, const void* from, std::uint64_t count, void* to) {
+  Conversion job{static_cast<const std::uint8_t*>(from), static_cast<std::uint8_t*>(to), count};
+  const std::uint64_t pieces = (count + kPieceValues - 1) / kPieceValues;
+  if (pieces == 1) return piece(&job, 0);
+  parallel_for(resolved_threads(), pieces, piece, &job);
+}
+
+}  // namespace
+
+Request base_request(const Request& request) noexcept {
+  Request base = request;
+  base.dtype = base_dtype(request.dtype);
+  base.shape = base_shape(request.dtype, request.shape);
+  base.fill_imaginary = 0;
+  if (!is_complex(request.dtype) || !request.has_fill) return base;
+  const std::uint64_t real = request.fill, imaginary = request.fill_imaginary;
+  base.fill = part_of_sentinel(request) == 0 ? real : imaginary;
+  // what pads edge chunks may have a part that is 0: the range must not count it
+  if ((real == 0) != (imaginary == 0)) base.without_zeros = true;
+  return base;
+}
+
+FrameInfo base_info(const FrameInfo& info) noexcept {
+  FrameInfo base = info;
+  base.dtype = base_dtype(info.dtype);
+  base.shape = base_shape(info.dtype, info.shape);
+  base.value_count = info.value_bytes / dtype_bytes(base.dtype);
+  return base;
+}
+
+bool needs_two_sentinels(const Request& request) noexcept {
+  return is_complex(request.dtype) && request.has_fill && request.fill != request.fill_imaginary &&
+         needs_sentinel(request.dtype, request.fill) && needs_sentinel(request.dtype, request.fill_imaginary);
+}
+
+bool needs_exact(const Request& request, const void* values, std::uint64_t count) noexcept {
+  if (!is_complex(request.dtype) || !request.has_fill || request.fill == request.fill_imaginary) return false;
+  const bool two = needs_two_sentinels(request);
+  const std::size_t width = dtype_bytes(request.dtype) / 2;
+  const std::size_t sentinel = part_of_sentinel(request);
+  const std::uint64_t fill[2] = {request.fill, request.fill_imaginary};
+  if (!is_finite(request.dtype, fill[1 - sentinel])) return false;  // no other part becomes that one
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t parts[2] = {};
+    std::memcpy(&parts[0], from + 2 * i * width, width);
+    std::memcpy(&parts[1], from + (2 * i + 1) * width, width);
+    if (parts[sentinel] != fill[sentinel]) continue;
+    if (parts[1 - sentinel] == fill[1 - sentinel] ? two : is_finite(request.dtype, parts[1 - sentinel])) return true;
+  }
+  return false;
+}
+
+std::uint64_t without_fill(const Request& request, const void* values, std::uint64_t count, void* out) noexcept {
+  const FillBytes fill(request);
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  auto* to = static_cast<std::uint8_t*>(out);
+  std::uint64_t kept = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (fill.is_at(from + i * fill.size)) continue;
+    std::memcpy(to + kept * fill.size, from + i * fill.size, fill.size);
+    ++kept;
+  }
+  return kept;
+}
+
+Request exact_request(const Request& request) noexcept {
+  Request exact = request;
+  exact.codec = registry::kExactCodec;
+  exact.bound_mode = Bound::none;
+  exact.bound = 0;
+  exact.parameters = {};
+  return exact;
+}
+
+std::unique_ptr<std::uint8_t[]> base_memory(std::size_t bytes) noexcept {
+  return std::unique_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[bytes + 1]);  // bytes may be 0
+}
+
+void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) noexcept {
+  if (count == 0) return;
+  if (dtype == Dtype::c64) return convert(split_piece<float>, values, count, base);
+  if (dtype == Dtype::c128) return convert(split_piece<double>, values, count, base);
+  if (is_half(dtype)) return convert(order_piece, values, count, base);
+  std::memcpy(base, values, count * dtype_bytes(dtype));
+}
+
+void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values) noexcept {
+  if (count == 0) return;
+  if (dtype == Dtype::c64) return convert(join_piece<float>, base, count, values);
+  if (dtype == Dtype::c128) return convert(join_piece<double>, base, count, values);
+  if (is_half(dtype)) return convert(order_piece, base, count, values);
+  std::memcpy(values, base, count * dtype_bytes(dtype));
+}
+
+Status name_derived(const Request& request, void* frame, std::size_t* frame_bytes) noexcept {
+  auto* const bytes = static_cast<std::uint8_t*>(frame);
+  FrameInfo info;
+  PYF_TRY(read_header(bytes, *frame_bytes, &info));
+  const auto before = static_cast<std::size_t>(info.header_bytes), after = header_bytes(request.shape.rank);
+  if (after != before) std::memmove(bytes + after, bytes + before, *frame_bytes - before);
+  *frame_bytes = *frame_bytes - before + after;
+  info.dtype = request.dtype;
+  info.shape = request.shape;
+  info.frame_bytes = *frame_bytes;
+  finish_header(info, bytes);
+  return kOk;
+}
+
+Status base_frame(const Request& request, const void* frame, std::size_t frame_bytes,
+                  std::unique_ptr<std::uint8_t[]>* base, std::size_t* base_bytes) noexcept {
+  const auto* const bytes = static_cast<const std::uint8_t*>(frame);
+  FrameInfo info;
+  PYF_TRY(read_header(bytes, frame_bytes, &info));
+  if (info.dtype != request.dtype)
+    return fail(Code::invalid_argument, "the frame to be updated holds dtype %s, the values are %s",
+                dtype_name(info.dtype), dtype_name(request.dtype));
+  if (info.frame_bytes != frame_bytes)
+    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  FrameInfo made = base_info(info);
+  const auto before = static_cast<std::size_t>(info.header_bytes), after = header_bytes(made.shape.rank);
+  *base_bytes = frame_bytes - before + after;
+  *base = base_memory(*base_bytes);
+  if (!*base) return fail(Code::no_memory, "no memory for a frame of %zu bytes", *base_bytes);
+  made.frame_bytes = *base_bytes;
+  finish_header(made, base->get());
+  std::memcpy(base->get() + after, bytes + before, frame_bytes - before);
+  return kOk;
+}
+
+}  // namespace pyfilter

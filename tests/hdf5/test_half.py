@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Floats of 16 bits through HDF5's pipeline: binary16 and bfloat16, bit for bit, and never with a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from .support import FILTER_ID, Header, cd_values, compressed, frames, lossless, stored, words
+
+Array = NDArray[Any]
+Tool = Callable[..., str]
+F16, BF16 = 14, 15
+EFFORTS = {"fast": (*lossless(), 0, 0, 0), "ratio": (*lossless(), 0, 0, 1)}
+
+
+def every_pattern() -> Array:
+    """All 65536, in an order that is none of theirs."""
+    return np.random.default_rng(0).permutation(1 << 16).astype("u2").reshape(256, 256)
+
+
+def bfloat16(order: str) -> Any:
+    """As programs make it where HDF5 has no name for it."""
+    kind = (h5py.h5t.IEEE_F32LE if order == "<" else h5py.h5t.IEEE_F32BE).copy()
+    kind.set_fields(15, 7, 8, 0, 7)
+    kind.set_size(2)
+    kind.set_ebias(127)
+    return kind
+
+
+def create(file: h5py.File, kind: Any, settings: tuple[int, ...]) -> Any:
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    dcpl.set_chunk((100, 100))
+    dcpl.set_filter(FILTER_ID, h5py.h5z.FLAG_MANDATORY, settings)
+    return h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((256, 256)), dcpl)
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("code", [F16, BF16])
+def test_every_pattern(tmp_path: Path, code: int, order: str, effort: str) -> None:
+    kind = bfloat16(order) if code == BF16 else h5py.h5t.py_create(np.dtype(f"{order}f2"))
+    patterns = every_pattern()
+    patterns[:, 128:] = np.sort(patterns[:, 128:], axis=1)
+    values = patterns.astype(f"{order}u2")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        create(file, kind, EFFORTS[effort]).write(h5py.h5s.ALL, h5py.h5s.ALL, values, mtype=kind)
+    with h5py.File(tmp_path / "a.h5") as file:
+        words_there = list(stored(EFFORTS[effort], "f4", (100, 100), order == ">"))
+        words_there[6] += code - 1
+        assert cd_values(file["x"]) == tuple(words_there)
+        found = np.empty_like(values)
+        file["x"].id.read(h5py.h5s.ALL, h5py.h5s.ALL, found, mtype=kind)
+        assert found.tobytes() == values.tobytes()
+        assert {(h.frame[4], h.frame[9], h.big_endian) for h in map(Header, frames(file["x"]))} == {
+            (8, code, order == ">")
+        }
+
+
+def test_smooth_values_are_small(tmp_path: Path) -> None:
+    """Patterns in the order of the values: differences across zero are small too."""
+    values = np.linspace(-3, 3, 65536).astype("f2").reshape(256, 256)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for effort, given in EFFORTS.items():
+            file.create_dataset(effort, data=values, chunks=(256, 256), **compressed(given))
+    with h5py.File(tmp_path / "a.h5") as file:
+        for effort in EFFORTS:
+            assert file[effort][...].tobytes() == values.tobytes()
+            assert file[effort].id.get_storage_size() < values.nbytes / 4
+
+
+@pytest.mark.parametrize("codec", [1, 3, 4, 6, 7])
+def test_a_bound_is_refused(tmp_path: Path, codec: int) -> None:
+    text = "dtype f16, allowed: .* floats of 16 bits can be stored bit for bit only: codec lossless"
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match=text):
+        file.create_dataset("x", shape=(8, 8), dtype="f2", chunks=(4, 4), **compressed(words(codec=codec)))
+
+
+@pytest.mark.parametrize("change", ["bias", "fields", "size"])
+def test_other_floats_are_refused(tmp_path: Path, change: str) -> None:
+    kind = bfloat16("<")
+    if change == "bias":
+        kind.set_ebias(100)
+    elif change == "fields":
+        kind.set_fields(15, 9, 6, 0, 9)
+    else:
+        kind = h5py.h5t.IEEE_F64LE.copy()
+        kind.set_fields(23, 16, 7, 0, 16)
+        kind.set_size(3)
+        kind.set_ebias(63)
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match=r"\(float, [23] bytes a value\)"):
+        create(file, kind, EFFORTS["fast"])
+
+
+def test_tools(tmp_path: Path, tool: Tool) -> None:
+    values = np.linspace(-3, 3, 6000).astype("f2").reshape(60, 100)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(32, 64), **compressed(EFFORTS["ratio"]))
+    text = tool("h5dump", "-d", "x", "-y", "-w", "1", "-m", "%.9g", tmp_path / "a.h5").partition("DATA {")[2]
+    numbers = text.replace(",", " ").replace("}", " ").split()
+    assert np.array_equal(np.array(numbers, "f4").astype("f2"), values.ravel())
+    tool("h5repack", "-l", "x:CHUNK=20x20", tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["x"][...].tobytes() == values.tobytes()
+        assert frames(file["x"])
