@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pyfilter
+from pyfilter.registry import registry
 from pyfilter.settings import CPU_LEVELS
 
 Array = NDArray[Any]
@@ -57,6 +58,8 @@ SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
     5: ((1, 1, 1, 1, 1), (2, 1, 3, 9, 11), (2, 2, 5, 6, 7), (3, 2, 8, 16, 16)),
 }
 FRACTION_BITS = {4: 23, 8: 52}
+#: names of the types that codecs see; all others are derived (docs/format.md, section 16)
+BASE_DTYPES = tuple(name for name in registry().codecs["hierarchical_delta"].dtypes if name[0] != "c")
 
 
 def hunt(examples: int) -> settings:

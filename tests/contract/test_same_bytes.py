@@ -26,6 +26,7 @@ import pyfilter
 from pyfilter.registry import registry
 
 from .fields import (
+    BASE_DTYPES,
     LOSSY,
     MODES,
     Case,
@@ -63,11 +64,11 @@ def test_levels() -> None:
 
 
 def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
-    """Every codec of the registry with all parameters that the rank allows, and the dtypes that it takes."""
-    for name in registry().codecs["lossless"].dtypes:
+    """Every codec of the registry with all parameters that the rank allows, and the base types that it takes."""
+    for name in BASE_DTYPES:
         yield pyfilter.Lossless(effort="ratio"), registry().dtypes[name].numpy
     for block_dims in range(1, min(3, max(1, rank)) + 1):
-        for name in registry().codecs["lossless"].dtypes:
+        for name in BASE_DTYPES:
             yield pyfilter.Lossless(block_dims=block_dims), registry().dtypes[name].numpy
         for mode, dtype in itertools.product(MODES, ("f4", "f8")):
             yield pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims), dtype
@@ -78,7 +79,7 @@ def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
     yield from ((pyfilter.Progressive(absolute=1e-3), dtype) for dtype in ("f4", "f8"))
     yield pyfilter.Adaptive(absolute=1e-3), "f4"
     yield pyfilter.Adaptive(absolute=1e-3, predictor="interpolation", effort="fast"), "f8"
-    for name in registry().codecs["lossless"].dtypes[2:]:  # integers: test_integers.py has the other predictors
+    for name in BASE_DTYPES[2:]:  # integers: test_integers.py has the other predictors
         yield pyfilter.HierarchicalDelta(absolute=2), registry().dtypes[name].numpy
 
 
@@ -124,6 +125,32 @@ def test_levels_and_threads(codec: pyfilter.Codec, dtype: str) -> None:
     fill = np.dtype(dtype).type(-999) if dtype in ("f4", "f8") else None
     assert len(set(frame_digests(Case(values, codec, fill)).values())) == 1
     assert len(set(value_digests(pyfilter.encode(values, codec, fill)).values())) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in registry().dtypes if name not in BASE_DTYPES])
+def test_derived_types(name: str) -> None:
+    """Complex numbers, bool and 16-bit floats (docs/format.md, section 16), with every codec that takes them."""
+    if name == "bf16":
+        dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    else:
+        dtype = np.dtype(registry().dtypes[name].numpy)
+    patterns = np.random.default_rng(3).integers(0, 256, 150001 * dtype.itemsize, np.uint8)
+    values = (patterns % 2 if name == "b8" else patterns).view(dtype)
+    if dtype.kind == "c":
+        values = field((150001, 2), np.dtype(f"f{dtype.itemsize // 2}")).view(dtype).reshape(-1)
+    takers: list[pyfilter.Codec] = [pyfilter.Lossless(), pyfilter.Lossless(effort="ratio")]
+    for lossy in LOSSY:
+        takers += [lossy(absolute=1e-3)] if name in registry().codecs[lossy(absolute=1).codec_name].dtypes else []
+    assert len(takers) == (6 if dtype.kind == "c" else 2)
+    for codec in takers:
+        assert len(set(frame_digests(Case(values, codec, None)).values())) == 1, codec
+        frame = pyfilter.encode(values, codec)
+        found = set()
+        for level, threads in EVERY:
+            with pyfilter.config(cpu_level=level, threads=threads):
+                found.add(pyfilter.decode(frame).tobytes())
+        assert len(found) == 1, codec
+        assert not codec.is_lossless or found == {values.tobytes()}, codec
 
 
 @pytest.mark.parametrize("lossy", LOSSY)

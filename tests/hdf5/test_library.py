@@ -187,7 +187,7 @@ BROKEN = [
     ((*GOOD[:10], 0, 0, 64, 0), "chunk dimension 0 is 0"),
     ((*GOOD[:10], 0, 2**31, 0, 2**31), "chunk dimension [01] is"),
     ((*GOOD[:6], 0, *GOOD[7:]), "word 6 is 0"),
-    ((*GOOD[:6], 11, *GOOD[7:]), "word 6 is 0xb"),
+    ((*GOOD[:6], 16, *GOOD[7:]), "word 6 is 0x10"),
     ((*GOOD[:6], 1 | 1 << 11, *GOOD[7:]), "word 6 is 0x801"),
     ((*GOOD[:7], 1, *GOOD[8:]), "fill value 0x1 does not fit"),
     ((*GOOD[:6], 1 | 1 << 9, 0, 1, *GOOD[9:]), "fill value 0x100000000 does not fit"),
