@@ -38,8 +38,10 @@ def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) 
         info = pyfilter.frame_info(frame)
     except pyfilter.PyfilterError:
         return True
-    without_kernels = (info.codec == "hierarchical_delta" and info.dtype.kind != "f") or (
-        info.codec == "lossless" and frame[48] == 1  # with bins
+    without_kernels = (
+        (info.codec == "hierarchical_delta" and info.dtype.kind != "f")
+        or (info.codec == "lossless" and frame[48] == 1)  # with bins
+        or frame[9] > len(fields.BASE_DTYPES)  # a derived type
     )
     if info.value_bytes > 1 << 24 or without_kernels:
         return False
