@@ -99,12 +99,16 @@ static Status decode_payload(const FrameInfo& info, const std::uint8_t* payload,
 static Status decode_derived(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes,
                              std::uint64_t start, std::uint64_t stop, void* values) {
   const FrameInfo base = base_info(info);
+  if (!is_complex(info.dtype)) {
+    PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, values));
+    from_base(info.dtype, values, stop - start, values);
+    return kOk;
+  }
   const std::size_t bytes = static_cast<std::size_t>(stop - start) * dtype_bytes(info.dtype);
   const auto decoded = base_memory(bytes);
   if (!decoded) return fail(Code::no_memory, "no memory for %zu bytes of values", bytes);
-  if (!is_complex(info.dtype) || stop - start == info.value_count) {
-    const std::uint64_t parts = is_complex(info.dtype) ? 2 : 1;
-    PYF_TRY(decode_payload(base, payload, payload_bytes, start, start + parts * (stop - start), decoded.get()));
+  if (stop - start == info.value_count) {
+    PYF_TRY(decode_payload(base, payload, payload_bytes, 0, base.value_count, decoded.get()));
   } else {
     PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, decoded.get()));
     PYF_TRY(decode_payload(base, payload, payload_bytes, info.value_count + start, info.value_count + stop,

@@ -63,41 +63,32 @@ struct Conversion {
   std::uint64_t count;
 };
 
-// Values of interleaved parts to planes of parts.
+// Value i of interleaved parts to planes of parts.
 template <class Part>
-void split_piece(void* context, std::uint64_t piece) {
-  const auto& job = *static_cast<Conversion*>(context);
-  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
-  for (std::uint64_t i = first; i < last; ++i) {
-    Part parts[2];
-    std::memcpy(parts, job.from + 2 * i * sizeof(Part), sizeof parts);
-    std::memcpy(job.to + i * sizeof(Part), &parts[0], sizeof(Part));
-    std::memcpy(job.to + (job.count + i) * sizeof(Part), &parts[1], sizeof(Part));
-  }
+void split(const Conversion& job, std::uint64_t i) {
+  std::memcpy(job.to + i * sizeof(Part), job.from + 2 * i * sizeof(Part), sizeof(Part));
+  std::memcpy(job.to + (job.count + i) * sizeof(Part), job.from + (2 * i + 1) * sizeof(Part), sizeof(Part));
 }
 
 template <class Part>
-void join_piece(void* context, std::uint64_t piece) {
-  const auto& job = *static_cast<Conversion*>(context);
-  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
-  for (std::uint64_t i = first; i < last; ++i) {
-    Part parts[2];
-    std::memcpy(&parts[0], job.from + i * sizeof(Part), sizeof(Part));
-    std::memcpy(&parts[1], job.from + (job.count + i) * sizeof(Part), sizeof(Part));
-    std::memcpy(job.to + 2 * i * sizeof(Part), parts, sizeof parts);
-  }
+void join(const Conversion& job, std::uint64_t i) {
+  std::memcpy(job.to + 2 * i * sizeof(Part), job.from + i * sizeof(Part), sizeof(Part));
+  std::memcpy(job.to + (2 * i + 1) * sizeof(Part), job.from + (job.count + i) * sizeof(Part), sizeof(Part));
 }
 
-// Bit patterns of floats to integers in the order of the values, and back.
-void order_piece(void* context, std::uint64_t piece) {
+// The bit pattern of float i to an integer in the order of the values, and back.
+void order(const Conversion& job, std::uint64_t i) {
+  std::uint16_t bits;
+  std::memcpy(&bits, job.from + 2 * i, sizeof bits);
+  if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
+  std::memcpy(job.to + 2 * i, &bits, sizeof bits);
+}
+
+template <void (*kConvertValue)(const Conversion& job, std::uint64_t i)>
+void convert_piece(void* context, std::uint64_t piece) {
   const auto& job = *static_cast<Conversion*>(context);
   const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
-  for (std::uint64_t i = first; i < last; ++i) {
-    std::uint16_t bits;
-    std::memcpy(&bits, job.from + 2 * i, sizeof bits);
-    if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
-    std::memcpy(job.to + 2 * i, &bits, sizeof bits);
-  }
+  for (std::uint64_t i = first; i < last; ++i) kConvertValue(job, i);
 }
 
 using Convert = void (*)(void* context, std::uint64_t piece);
@@ -183,18 +174,18 @@ std::unique_ptr<std::uint8_t[]> base_memory(std::size_t bytes) noexcept {
 
 void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) noexcept {
   if (count == 0) return;
-  if (dtype == Dtype::c64) return convert(split_piece<float>, values, count, base);
-  if (dtype == Dtype::c128) return convert(split_piece<double>, values, count, base);
-  if (is_half(dtype)) return convert(order_piece, values, count, base);
+  if (dtype == Dtype::c64) return convert(convert_piece<split<float>>, values, count, base);
+  if (dtype == Dtype::c128) return convert(convert_piece<split<double>>, values, count, base);
+  if (is_half(dtype)) return convert(convert_piece<order>, values, count, base);
   std::memcpy(base, values, count * dtype_bytes(dtype));
 }
 
 void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values) noexcept {
   if (count == 0) return;
-  if (dtype == Dtype::c64) return convert(join_piece<float>, base, count, values);
-  if (dtype == Dtype::c128) return convert(join_piece<double>, base, count, values);
-  if (is_half(dtype)) return convert(order_piece, base, count, values);
-  std::memcpy(values, base, count * dtype_bytes(dtype));
+  if (dtype == Dtype::c64) return convert(convert_piece<join<float>>, base, count, values);
+  if (dtype == Dtype::c128) return convert(convert_piece<join<double>>, base, count, values);
+  if (is_half(dtype)) return convert(convert_piece<order>, base, count, values);
+  if (values != base) std::memcpy(values, base, count * dtype_bytes(dtype));
 }
 
 Status name_derived(const Request& request, void* frame, std::size_t* frame_bytes) noexcept {

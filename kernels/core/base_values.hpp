@@ -5,9 +5,8 @@
 //   type        base type   array of the base type
 //   c64, c128   f32, f64    the first dimension doubled: all real parts, then all imaginary parts
 //   b8          u8          the same bytes
-//   f16, bf16   i16         the same bits, but all bits of negative numbers except for the sign flipped: in the order
-//   of
-//                           the values, so that neighbours have small differences
+//   f16, bf16   i16         the same bits, of negative numbers all but the sign flipped: integers in the order of the
+//                           values, so that neighbours have small differences
 #pragma once
 
 #include <cstddef>
@@ -37,7 +36,7 @@ Request exact_request(const Request& request) noexcept;
 
 // Memory for the base array of `bytes` bytes, or nullptr.
 std::unique_ptr<std::uint8_t[]> base_memory(std::size_t bytes) noexcept;
-// Converts `count` values of a derived type to the base array, and back.
+// Converts `count` values of a derived type to the base array, and back: unless they are complex, also in place.
 void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) noexcept;
 void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values) noexcept;
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    Mask = NDArray[np.bool_]
+
 _SLAB_BYTES = 32 << 20
 
 
@@ -136,14 +138,7 @@ class Comparison:
             self._violations += bad
             self._first = first if self._first is None else min(self._first, first)
 
-    def _add_floats(
-        self,
-        x: NDArray[Any],
-        y: NDArray[Any],
-        same: NDArray[np.bool_],
-        special: NDArray[np.bool_],
-        turned: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
+    def _add_floats(self, x: NDArray[Any], y: NDArray[Any], same: Mask, special: Mask, turned: Mask) -> Mask:
         finite = np.isfinite(x) & ~special
         kept = (same | finite) & ~turned
         if self.bound > 0.0:
@@ -191,14 +186,7 @@ class Comparison:
             inside[i] = abs(exact - Fraction(float(b[i]))) <= Fraction(self.bound) * abs(exact)
         return inside
 
-    def _add_integers(
-        self,
-        x: NDArray[Any],
-        y: NDArray[Any],
-        same: NDArray[np.bool_],
-        special: NDArray[np.bool_],
-        turned: NDArray[np.bool_],
-    ) -> NDArray[np.bool_]:
+    def _add_integers(self, x: NDArray[Any], y: NDArray[Any], same: Mask, special: Mask, turned: Mask) -> Mask:
         unsigned = dtypes.bits_dtype(self.dtype)
         a, b = x.view(unsigned), y.view(unsigned)
         ordinary = ~special

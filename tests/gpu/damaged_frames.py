@@ -19,6 +19,7 @@ from reference import hostile, particles_writer
 import pyfilter
 from gpu import device, particle_cases, progressive_cases
 from gpu.group import Group
+from pyfilter import dtypes
 
 Array = NDArray[Any]
 
@@ -41,7 +42,7 @@ def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) 
     without_kernels = (
         (info.codec == "hierarchical_delta" and info.dtype.kind != "f")
         or (info.codec == "lossless" and frame[48] == 1)  # with bins
-        or frame[9] > len(fields.BASE_DTYPES)  # a derived type
+        or not dtypes.on_devices(info.dtype)
     )
     if info.value_bytes > 1 << 24 or without_kernels:
         return False

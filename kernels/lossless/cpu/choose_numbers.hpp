@@ -53,7 +53,7 @@ class NumberChooser {
         sample_.push_back(static_cast<U>(bits_of_value<T>(values_, start + i)));
   }
 
-  // Sets map and dictionary. Returns the strides that need the fewest bits, and those that need up to 10 % more.
+  // Sets map and dictionary. Returns the strides that need the fewest bits, and all strides that need up to 10 % more.
   std::vector<RatedStrides> choose(BinnedModel& model) {
     std::vector<NumberMap> maps{plain_};
     std::vector<std::uint64_t> dictionary;

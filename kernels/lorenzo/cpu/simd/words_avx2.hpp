@@ -85,7 +85,7 @@ KFN U32 smallest_narrow(U32 symbol) {
                                  (__m256i)above(all_of(kDirectSymbols), symbol));
 }
 
-// Entries of eight lanes; `even` has those of lanes 0, 2, 4 and 6.
+// Table entries of eight lanes: `even` holds the entries of lanes 0, 2, 4 and 6.
 struct StepEntries {
   U64 even, odd;
 };

@@ -79,7 +79,7 @@ KFN U32 smallest_narrow(U32 symbol) {
                                               others);
 }
 
-// Entries of sixteen lanes; `even` has those of lanes 0, 2, 4 and so on.
+// Table entries of sixteen lanes: `even` holds the entries of lanes 0, 2, 4 and so on.
 struct StepEntries {
   U64 even, odd;
 };
