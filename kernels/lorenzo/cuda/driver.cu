@@ -9,6 +9,7 @@
 #include "core/cuda/side_stream.cuh"
 #include "core/cuda/sizes.cuh"
 #include "core/error_text.hpp"
+#include "stages/cuda/packed/batch.cuh"
 #include "stages/packed/choose.hpp"
 
 namespace pyfilter::cuda {
@@ -123,7 +124,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
       job.base.grid = job.grids[shape];
       job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
       job.base.blocks = job.base.tiles * kPackedBlocks;
-      job.base.aligned = address_bits % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
+      job.base.aligned = rows_aligned(job.base.grid, address_bits, job.value_size);
       PYF_TRY(check((coder->*step)(job, on), what));
     }
     return kOk;

@@ -285,10 +285,9 @@ __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uin
   }
 }
 
-// Calls visit(i, at, offset, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves. i:
-// counts pieces. at: offset in memory, in bytes from the first value. offset: in the arena. columns: columns of the
-// row, from the piece on, that are inside the array. inside: whether the row is inside; otherwise it repeats the last
-// row inside.
+// Calls visit(i, at, offset, inside) for each 16-byte piece of the tile's blocks that this thread moves. i: counts
+// pieces. at: offset in memory, in bytes from the first value. offset: in the arena. inside: whether the row is inside
+// the array; otherwise it repeats the last row inside.
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
@@ -308,7 +307,6 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
     if (b >= static_cast<unsigned>(blocks)) continue;
     const uchar4 inside = offsets.inside[b];
     const std::uint64_t first = offsets.first[b] * sizeof(Value) + 16 * k;
-    const int columns = static_cast<int>(inside.x) - static_cast<int>(k * kPer);
     const unsigned offset = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
 #pragma unroll kUnroll
     for (unsigned i = 0; i < 64 / L / kRowStep; ++i) {
@@ -316,8 +314,39 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
       const unsigned y = (D == 2 ? row : row % L) + row0, z = D == 2 ? 0 : row / L;
       const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
       visit(group * (64 / L / kRowStep) + i, first + y_in * row_bytes + z_in * slab_bytes,
-            static_cast<int>(offset + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
+            static_cast<int>(offset + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)),
             y == y_in && z == z_in);
+    }
+  }
+}
+
+// Calls visit(i, index, offset, inside) for the values of the tile's blocks that this thread moves one by one:
+// neighbouring threads take neighbours along the rows of the array, whatever their alignment. i: counts values. index:
+// in the array, or the nearest one inside. offset: in the arena. inside: whether the value is inside the array. Calls
+// flush() after every kBatch values.
+template <int D, class Value, unsigned kBatch, class Visit, class Flush>
+__device__ __forceinline__ void for_block_values(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit,
+                                                 Flush flush) {
+  constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kStep = kThreads / L, kGroups = kTileBlocks<D> / kStep;
+  static_assert(kGroups * kStep == kTileBlocks<D> && 64 / L % kBatch == 0);
+  const unsigned c = threadIdx.x % L;
+  const std::uint64_t slab = grid.nx * grid.ny;
+#pragma unroll 1
+  for (unsigned b = threadIdx.x / L; b < static_cast<unsigned>(blocks); b += kStep) {
+    const uchar4 inside = offsets.inside[b];
+    const std::uint64_t first = offsets.first[b] + min(c, inside.x - 1u);
+    const unsigned offset = 2 * b * kRowBytes<Value> + c * sizeof(Value);
+#pragma unroll
+    for (unsigned batch = 0; batch < 64 / L; batch += kBatch) {
+#pragma unroll
+      for (unsigned i = 0; i < kBatch; ++i) {
+        const unsigned row = batch + i, y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
+        const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
+        visit(i, first + y_in * grid.nx + z_in * slab,
+              offset + static_cast<unsigned>(row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)),
+              c < inside.x && y == y_in && z == z_in);
+      }
+      flush();
     }
   }
 }
@@ -325,44 +354,48 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
 template <int D, class Value>
 __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t* values, int blocks, bool whole,
                                             const BlockOffsets& offsets, std::uint8_t* arena) {
-  constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
     copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
       // blocks beyond the last one have the last one's offset
-      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, offsets, [&](unsigned i, std::uint64_t at, int offset, int, bool) {
+      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, offsets, [&](unsigned i, std::uint64_t at, int offset, bool) {
         visit(i, arena + offset, values + at);
       });
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool) {
-    const auto* const from = reinterpret_cast<const Value*>(values + at);
-#pragma unroll 1
-    for (int c = 0; c < kPer; ++c)  // columns <= 0: the last value inside lies before this piece
-      reinterpret_cast<Value*>(arena + offset)[c] = from[c < columns ? c : columns - 1];
-  });
+  const auto* const from = reinterpret_cast<const Value*>(values);
+  constexpr unsigned kBatch = 8;
+  Value batch[kBatch];
+  unsigned to[kBatch];
+  for_block_values<D, Value, kBatch>(
+      grid, blocks, offsets,
+      [&](unsigned i, std::uint64_t index, unsigned offset, bool) {
+        batch[i] = from[index];
+        to[i] = offset;
+      },
+      [&] {
+#pragma unroll
+        for (unsigned i = 0; i < kBatch; ++i) *reinterpret_cast<Value*>(arena + to[i]) = batch[i];
+      });
 }
 
 template <int D, class Value>
 __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_t* arena, int blocks, bool whole,
                                              const BlockOffsets& offsets, std::uint64_t start, std::uint64_t stop,
                                              std::uint8_t* out) {
-  constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int, bool inside) {
+    for_pieces<D, Value, 8>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, bool inside) {
       if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + offset));
     });
     return;
   }
-  auto* const to = reinterpret_cast<Value*>(out);
-  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool inside) {
-#pragma unroll 1
-    for (int c = 0; c < kPer && inside; ++c) {
-      const std::uint64_t index = at / sizeof(Value) + static_cast<unsigned>(c);
-      if (c < columns && index >= start && index < stop)
-        to[index - start] = reinterpret_cast<const Value*>(arena + offset)[c];
-    }
-  });
+  auto* const to = reinterpret_cast<Value*>(out) - start;
+  for_block_values<D, Value, 8>(
+      grid, blocks, offsets,
+      [&](unsigned, std::uint64_t index, unsigned offset, bool inside) {
+        if (inside && index >= start && index < stop) to[index] = *reinterpret_cast<const Value*>(arena + offset);
+      },
+      [] {});
 }
 
 }  // namespace pyfilter::cuda

@@ -51,6 +51,11 @@ ChooseParams choose_params(const Request& request, const TileGrids& tiles, const
   ChooseParams choose = {};
   std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // grids without space are counted, too
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
+  for (int shape = 1; shape <= kColumns; ++shape) {
+    if (!tiles.all[shape].packed) continue;
+    choose.shapes[choose.shape_count++] = static_cast<std::uint8_t>(shape);
+    choose.aligned[shape] = rows_aligned(tiles.all[shape], batch.address_bits(), dtype_bytes(request.dtype));
+  }
   choose.exceptions = job.exceptions;
   choose.pointwise = job.pointwise;
   choose.entropy = entropy;
@@ -77,7 +82,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, const TileB
     job.grid = tiles.grids[shape];
     job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
     job.blocks = job.tiles * kPackedBlocks;
-    job.aligned = batch.address_bits() % 16 == 0 && (shape == kChain || job.grid.nx * width % 16 == 0);
+    job.aligned = rows_aligned(job.grid, batch.address_bits(), width);
     if (job.tiles == 0) {
       mark_raw_kernel<<<job.chunks, kMarkThreads, 0, stream>>>(job, static_cast<std::uint32_t>(shape));
       PYF_TRY(check(cudaGetLastError(), "launch of the marking kernel"));

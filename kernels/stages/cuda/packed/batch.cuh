@@ -19,6 +19,11 @@ struct TileGrids {
   TileGrids(const Request& request, std::uint64_t count, std::uint64_t value_bytes);
 };
 
+// Whether every row of every chunk starts at a multiple of 16 bytes. `address_bits`: the OR of the chunks' addresses.
+inline bool rows_aligned(const Grid& grid, std::uint64_t address_bits, std::size_t width) {
+  return address_bits % 16 == 0 && (grid.block_dims == kChain || grid.nx * width % 16 == 0);
+}
+
 using PackedCoder = const Coder*(Dtype dtype, int tile_shape, bool exact, bool pointwise);
 
 // A batch with counters for passes over these tiles.

@@ -27,12 +27,11 @@ cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStrea
   const auto open = static_cast<int>(std::count(job.open, job.open + kCandidates, true));
   for (std::uint32_t done = 0; open > 1 && done < params.chunks; done += kMostOfLaunch) {
     job.first_chunk = done;
-    const dim3 grid(static_cast<unsigned>(sample_count(job.count, job.entropy)), kCandidates,
+    const dim3 grid(static_cast<unsigned>(sample_count(job.count, job.entropy)), job.shape_count,
                     std::min(params.chunks - done, kMostOfLaunch));
-    if (dtype == Dtype::f64)
-      sample_kernel<double><<<grid, kThreads, 0, stream>>>(job);
-    else
-      sample_kernel<float><<<grid, kThreads, 0, stream>>>(job);
+    const auto kernel = dtype == Dtype::f64 ? (job.entropy ? sample_kernel<double, true> : sample_kernel<double, false>)
+                                            : (job.entropy ? sample_kernel<float, true> : sample_kernel<float, false>);
+    kernel<<<grid, kThreads, 0, stream>>>(job);
     PYF_CUDA_TRY(cudaGetLastError());
   }
   return cudaSuccess;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The choice of a predictor for each chunk (stages/packed/choose.hpp) on the GPU. Thread blocks count the bits of
-// sampled tiles for every order of a tile shape. Then a thread for each chunk takes the predictor with the fewest bits.
+// sampled tiles, for all orders of a tile shape at once. Then a thread for each chunk takes the predictor with the
+// fewest bits.
 #pragma once
 
 #include <cstdint>
 
 #include "stages/bit_map.hpp"
 #include "stages/cuda/launch.cuh"
+#include "stages/cuda/packed/codes.cuh"
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/logarithm.hpp"
@@ -19,6 +21,9 @@ namespace pyfilter::cuda {
 struct ChooseParams {
   Grid grids[kColumns + 1];  // by tile shape
   bool open[kCandidates];
+  std::uint8_t shapes[4];  // tile shapes of open candidates
+  std::uint32_t shape_count;
+  bool aligned[kColumns + 1];  // by tile shape: whether every row of every chunk starts at a multiple of 16 bytes
   bool exceptions, pointwise;
   bool entropy;         // an entropy coder follows
   int asked;            // the request's predictor parameter
@@ -31,33 +36,28 @@ struct ChooseParams {
   Counters* counters;
 };
 
-template <class Code>
-struct ChooseSpace {
-  Code codes[4096];  // at shared_place() of their positions in the tile's row order
-  std::uint32_t bits, narrowest, widest;
+// A sampled tile: its values or codes, and the costs of its blocks by order.
+template <int S, class T>
+struct SampleSpace {
+  alignas(16) std::uint8_t arena[kPackedArenaBytes<T>];
+  Faces<S, typename FloatTraits<T>::Code> faces;
+  TileBox box;
+  std::uint32_t bits[4], narrowest[4], widest[4];
 };
 
-// The index of a position's code. Each row of 32 banks is permuted by its number, so that threads that work on
-// different blocks of a tile seldom use the same bank.
-__device__ __forceinline__ unsigned shared_place(unsigned at) { return at ^ (at >> 5 & 31); }
-
-// sample_codes() of choose_cpu.hpp: a warp takes a run of 32 positions at a time. A value that is not ordinary takes
-// the code of the last ordinary one before it in its run, or of the first, or 0. Called by all threads.
+// Values in the arena -> codes, as sample_runs() on the CPU: runs are 32 positions of the tile's row order, a lane
+// each. A value that is not ordinary takes the code of the last ordinary one before it in its run, or of the first, or
+// 0.
 template <int S, class T>
-__device__ void sample_runs(const ChooseParams& job, const ChunkPlan& plan, const T* values, const TileBox& box,
-                            typename FloatTraits<T>::Code* codes) {
+__device__ __noinline__ void sample_runs(const ChooseParams& job, const ChunkPlan& plan, std::uint8_t* arena) {
   using Tile = TileShape<S>;
   using Code = typename FloatTraits<T>::Code;
-  const bool quantises = plan.quantise != 0;
   const unsigned lane = threadIdx.x % 32;
 #pragma unroll 1
   for (unsigned at = threadIdx.x; at < 4096; at += kThreads) {
     const unsigned x = at % Tile::kX, y = at / Tile::kX % Tile::kY, z = at / (Tile::kX * Tile::kY);
-    const T value = values[clamped_index<S>(job.grids[S], box, z, y, x)];
-    if (!quantises) {
-      codes[shared_place(at)] = ExactMap<T>::encode_biased(std::bit_cast<Code>(value));
-      continue;
-    }
+    std::uint8_t* const place = arena + arena_offset<S, T>(z, y, x);
+    const T value = *reinterpret_cast<const T*>(place);
     Code q;
     const bool ordinary = job.pointwise ? sampled_code(plan.ready_as<LogQuantizer<T>>(), value, q)
                                         : sampled_code(plan.quantizer<T>(), value, q);
@@ -68,95 +68,131 @@ __device__ void sample_runs(const ChooseParams& job, const ChunkPlan& plan, cons
       q = __shfl_sync(kAllLanes, q, source & 31);
       if (plain == 0) q = 0;
     }
-    codes[shared_place(at)] = q;
+    *reinterpret_cast<Code*>(place) = q;
   }
 }
 
-// The difference at a position, as stages/packed/differences.hpp computes it.
-template <int S, class Code>
-__device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned y, unsigned x) {
-  using Tile = TileShape<S>;
-  constexpr unsigned kX = Tile::kX, kSlab = Tile::kX * Tile::kY;
-  const unsigned at = z * kSlab + y * kX + x;
-  const auto code = [&](unsigned i) { return q[shared_place(i)]; };
-  if constexpr (S == kColumns) {
-    if (y > 0) return code(at) - code(at - kX);
-    return x > 0 ? code(at) - code(at - 1) : code(at);
-  } else {
-    if (S == kChain && order == 0) return at > 0 ? code(at) : 0;
-    const auto along_x = [&](unsigned i) { return static_cast<Code>(x > 0 ? code(i) - code(i - 1) : code(i)); };
-    const bool takes_y = y > 0 && (order >= 2 || x == 0);
-    const auto along_y = [&](unsigned i) {
-      return static_cast<Code>(takes_y ? along_x(i) - along_x(i - kX) : along_x(i));
-    };
-    const bool takes_z = z > 0 && (order >= 3 || (x == 0 && y == 0));
-    return takes_z ? along_y(at) - along_y(at - kSlab) : along_y(at);
-  }
-}
-
+// The codes of this thread's block. Called by all threads.
 template <int S, class T>
-__device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int candidate, int order,
-                            ChooseSpace<typename FloatTraits<T>::Code>& space) {
-  using Tile = TileShape<S>;
+__device__ __forceinline__ void sample_codes(const ChooseParams& job, const ChunkPlan& plan, std::uint8_t* arena,
+                                             typename FloatTraits<T>::Code (&q)[32]) {
   using Code = typename FloatTraits<T>::Code;
-  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
+  T x[32];
+  read_packed_row<S>(arena, x);
+  if (plan.quantise == 0) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) q[i] = ExactMap<T>::encode_biased(std::bit_cast<Code>(x[i]));
+    return;
+  }
+  bool ordinary = !job.pointwise;
+  if (!job.pointwise) {
+    const Quantizer<T>& p = plan.quantizer<T>();
+#pragma unroll
+    for (int i = 0; i < 32; ++i) ordinary = ordinary & sampled_code(p, x[i], q[i]);
+  }
+  if (__syncthreads_or(ordinary ? 0 : 1) == 0) return;
+  sample_runs<S, T>(job, plan, arena);
+  __syncthreads();
+  read_packed_row<S>(arena, q);
+}
+
+// Adds the cost of this thread's block of differences to those of an order.
+template <int S, bool kEntropy, class Code, class Space>
+__device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool present, int order, const Code (&d)[32],
+                                               Space& space) {
+  Code first = 0, second = 0;
+  std::uint32_t cost = 0;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const Code residual = i == 0 && threadIdx.x == 0 ? 0 : zigzag(d[i]);  // the tile's first code costs nothing
+    if constexpr (kEntropy) {
+      cost += coded_width(residual);
+    } else {
+      second = max(second, min(first, residual));
+      first = max(first, residual);
+    }
+  }
+  cost = !present ? 0 : kEntropy ? coded_block_cost(cost) : block_cost(first, second, job.exceptions);
+  const std::uint32_t bits = warp_sum(cost), widest = warp_max_u(cost / 32),
+                      narrowest = warp_min(present ? cost / 32 : 255);
+  if (threadIdx.x % 32 != 0) return;
+  atomicAdd(&space.bits[order], bits);
+  if constexpr (!kEntropy) {
+    atomicMin(&space.narrowest[order], narrowest);
+    atomicMax(&space.widest[order], widest);
+  }
+}
+
+// Counts the bits of a tile for every order of its shape.
+template <int S, class T, bool kEntropy>
+__device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, SampleSpace<S, T>& space) {
+  using Code = typename FloatTraits<T>::Code;
   const Grid& grid = job.grids[S];
-  const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
-  sample_runs<S>(job, job.plans[chunk], values, box, space.codes);
-  if (threadIdx.x == 0) {
-    space.bits = 0;
-    space.narrowest = 255;
-    space.widest = 0;
+  const ChunkPlan& plan = job.plans[chunk];
+  if (threadIdx.x == 0) space.box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
+  if (threadIdx.x < 4) {
+    space.bits[threadIdx.x] = space.widest[threadIdx.x] = 0;
+    space.narrowest[threadIdx.x] = 255;
   }
   __syncthreads();
-  const unsigned b = threadIdx.x;
-  Code first = 0, second = 0;
-  std::uint32_t coded_bits = 0;  // coded_cost() of choose_cpu.hpp
-#pragma unroll 1
-  for (unsigned step = 0; step < 32; ++step) {
-    const unsigned i = (step + b) % 32;  // the threads of a warp start at different places: they use different banks
-    const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
-                   z = Tile::block_z(b) + i / (Tile::kBlockX * Tile::kBlockY);
-    const Code d = sample_difference<S>(space.codes, order, z, y, x);
-    const Code residual = x + y + z == 0 ? 0 : zigzag(d);
-    second = max(second, min(first, residual));
-    first = max(first, residual);
-    coded_bits += coded_width(residual);
+  const TileBox box = space.box;
+  load_packed<S, T>(grid, job.values + chunk * job.value_stride, box, is_whole<S>(box) && job.aligned[S], space.arena);
+  __syncthreads();
+  const bool present = is_present<S>(box, threadIdx.x);
+  Code d[32];
+  sample_codes<S, T>(job, plan, space.arena, d);
+  const auto add = [&](int order) { add_block_cost<S, kEntropy>(job, present, order, d, space); };
+  if constexpr (S == kChain) add(0);
+  show_face<S>(d, space.faces);
+  const Code last = difference_block<S>(d, true);
+  __syncthreads();
+  packed_differences<S>(1, last, d, space.faces);
+  add(1);
+  if constexpr (S == kPlane || S == kVolume) {
+    raise_order<S, 2>(d);
+    add(2);
   }
-  if (is_present<S>(box, b) && job.entropy) {
-    atomicAdd(&space.bits, coded_block_cost(coded_bits));
-  } else if (is_present<S>(box, b)) {
-    const std::uint32_t cost = block_cost(first, second, job.exceptions);
-    atomicAdd(&space.bits, cost);
-    atomicMin(&space.narrowest, cost / 32);
-    atomicMax(&space.widest, cost / 32);
+  if constexpr (S == kVolume) {
+    raise_order<S, 3>(d);
+    add(3);
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
   const std::uint32_t inside = box.inz * box.iny * box.inx;
-  const std::uint64_t cost = job.entropy ? std::uint64_t{space.bits} * 4096 / inside
-                                         : tile_cost(space.bits, space.narrowest, space.widest, inside);
-  atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(candidate)],
-            static_cast<unsigned long long>(cost));
+  for (int c = 0; c < kCandidates; ++c) {
+    const Predictor p = predictor_at(c);
+    if (p.tile_shape != S || !job.open[c]) continue;
+    const std::uint64_t cost =
+        kEntropy ? std::uint64_t{space.bits[p.order]} * 4096 / inside
+                 : tile_cost(space.bits[p.order], space.narrowest[p.order], space.widest[p.order], inside);
+    atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(c)],
+              static_cast<unsigned long long>(cost));
+  }
 }
 
-// Grid dimensions: samples, candidates, chunks.
 template <class T>
+union SampleSpaces {
+  SampleSpace<kChain, T> chain;
+  SampleSpace<kPlane, T> plane;
+  SampleSpace<kVolume, T> volume;
+  SampleSpace<kColumns, T> columns;
+};
+
+// Grid dimensions: samples, tile shapes, chunks.
+template <class T, bool kEntropy>
 __global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ ChooseParams job) {
-  __shared__ ChooseSpace<typename FloatTraits<T>::Code> space;
+  __shared__ SampleSpaces<T> space;
   const std::uint32_t chunk = job.first_chunk + blockIdx.z;
-  const auto candidate = static_cast<int>(blockIdx.y);
-  if (!job.open[candidate] || job.plans[chunk].predictor == kNoPredictor) return;
-  const Predictor p = predictor_at(candidate);
-  switch (p.tile_shape) {
+  if (job.plans[chunk].predictor == kNoPredictor) return;
+  switch (job.shapes[blockIdx.y]) {
     case kChain:
-      return sample_tile<kChain, T>(job, chunk, candidate, p.order, space);
+      return sample_tile<kChain, T, kEntropy>(job, chunk, space.chain);
     case kPlane:
-      return sample_tile<kPlane, T>(job, chunk, candidate, p.order, space);
+      return sample_tile<kPlane, T, kEntropy>(job, chunk, space.plane);
     case kVolume:
-      return sample_tile<kVolume, T>(job, chunk, candidate, p.order, space);
+      return sample_tile<kVolume, T, kEntropy>(job, chunk, space.volume);
     default:
-      return sample_tile<kColumns, T>(job, chunk, candidate, p.order, space);
+      return sample_tile<kColumns, T, kEntropy>(job, chunk, space.columns);
   }
 }
 

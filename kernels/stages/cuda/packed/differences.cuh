@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/tile_shape.hpp"
 #include "stages/cuda/params.cuh"
@@ -48,15 +49,19 @@ __device__ __forceinline__ void show_face(const Code (&c)[32], Faces<S, Code>& f
 }
 
 // Differences along an axis in `count` lines. A line has `kLanes` lanes, kLaneStep apart, and kRun positions of a
-// block, kStep apart. position(line) is a line's first position in the block. Only lines for which `all` or only(line)
-// is true.
-template <int kLaneStep, int kRun, int kStep, int kLines, class Code, class Position>
-__device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, bool applies, Position position) {
+// block, kStep apart. position(line) is a line's first position in the block. `applies`: whether lines are differenced,
+// or a function of the line.
+template <int kLaneStep, int kRun, int kStep, int kLines, class Code, class Applies, class Position>
+__device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, Applies applies, Position position) {
 #pragma unroll
   for (int line = 0; line < kLines; ++line) {
     const int at = position(line);
     const Code before = __shfl_up_sync(kAllLanes, c[at + (kRun - 1) * kStep], kLaneStep);
-    if (!applies) continue;
+    if constexpr (std::is_same_v<Applies, bool>) {
+      if (!applies) continue;
+    } else if (!applies(line)) {
+      continue;
+    }
 #pragma unroll
     for (int i = kRun - 1; i > 0; --i) c[at + i * kStep] -= c[at + (i - 1) * kStep];
     if (!starts) c[at] -= before;
@@ -119,6 +124,27 @@ __device__ __forceinline__ void packed_differences(int order, Code last, Code (&
       else
         axis_differences<1, 2, 16, 1>(c, bz == 0, first && by == 0, [](int) { return 0; });
     }
+  }
+}
+
+// Differences of the order below -> of kOrder, in place. Lines through the tile's first position have them already.
+template <int S, int kOrder, class Code>
+__device__ __forceinline__ void raise_order(Code (&c)[32]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const bool first = threadIdx.x < 16;
+  if constexpr (S == kPlane) {
+    static_assert(kOrder == 2);
+    axis_differences<1, 4, 8, 8>(
+        c, lane % 16 == 0, [=](int line) { return line > 0 || !first; }, [](int line) { return line; });
+  } else if constexpr (kOrder == 2) {
+    const int by = lane / 4 % 4;
+    axis_differences<4, 4, 4, 8>(
+        c, by == 0, [=](int line) { return line % 4 > 0 || !first; },
+        [](int line) { return line / 4 * 16 + line % 4; });
+  } else {
+    const int bz = lane % 4, by = lane / 4 % 4;
+    axis_differences<1, 2, 16, 16>(
+        c, bz == 0, [=](int line) { return line > 0 || !first || by != 0; }, [](int line) { return line; });
   }
 }
 

@@ -116,25 +116,32 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
   }
 }
 
-// Calls visit(offset, index, z, y, x) for the positions of a tile that this thread moves one by one; `index` is the
-// nearest position inside the array.
-template <int S, class Value, class Visit>
-__device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit) {
+// Calls visit(i, offset, index, inside) for the positions of a tile that this thread moves one by one: neighbouring
+// threads take neighbours along x, whatever their alignment. i: counts the values of a batch. index: in the array, or
+// of the nearest position inside. inside: whether the position is inside. Calls flush() after every batch.
+inline constexpr unsigned kBatch = 8;
+template <int S, class Value, class Visit, class Flush>
+__device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit, Flush flush) {
   using Tile = TileShape<S>;
-  if constexpr (S == kChain) {
-    const unsigned own = threadIdx.x / 32 * 1024;
-#pragma unroll 4
-    for (unsigned x = own + threadIdx.x % 32; x < own + 1024; x += 32)
-      visit(arena_offset<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
-  } else {
-    constexpr unsigned kRowStep = kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
-    const unsigned x = threadIdx.x % Tile::kX, row0 = threadIdx.x % kThreads / Tile::kX;
-    const std::uint64_t column = box.first + min(x, box.inx - 1), slab = g.nx * g.ny;
-#pragma unroll 4
-    for (unsigned i = 0; i < 4096 / kThreads; ++i) {
-      const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(arena_offset<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
+  constexpr unsigned kRowStep = S == kChain ? 1 : kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
+  const unsigned x0 = S == kChain ? threadIdx.x / 32 * 1024 + threadIdx.x % 32 : threadIdx.x % Tile::kX,
+                 row0 = S == kChain ? 0 : threadIdx.x % kThreads / Tile::kX;
+  const std::uint64_t column = box.first + min(x0, box.inx - 1), slab = g.nx * g.ny;
+#pragma unroll 1
+  for (unsigned batch = 0; batch < 4096 / kThreads; batch += kBatch) {
+#pragma unroll
+    for (unsigned k = 0; k < kBatch; ++k) {
+      const unsigned i = batch + k;
+      if constexpr (S == kChain) {
+        const unsigned x = x0 + i * 32;
+        visit(k, arena_offset<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), x < box.inx);
+      } else {
+        const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
+        visit(k, arena_offset<S, Value>(z, y, x0), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab,
+              x0 < box.inx && y < box.iny && z < box.inz);
+      }
     }
+    flush();
   }
 }
 
@@ -163,15 +170,21 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned, unsigned, unsigned) {
-    __pipeline_memcpy_async(arena + offset, from + index, sizeof(Value));
-  });
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
+  Value batch[kBatch];
+  unsigned to[kBatch];
+  for_tile_values<S, Value>(
+      g, box,
+      [&](unsigned i, unsigned offset, std::uint64_t index, bool) {
+        batch[i] = from[index];
+        to[i] = offset;
+      },
+      [&] {
+#pragma unroll
+        for (unsigned i = 0; i < kBatch; ++i) *reinterpret_cast<Value*>(arena + to[i]) = batch[i];
+      });
 }
 
 // Stores rows, limited to values [start, stop). await_values() must precede.
-
 template <int S, class Value>
 __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
                                              std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
@@ -184,10 +197,13 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
-    if (x < box.inx && y < box.iny && z < box.inz && index >= start && index < stop)
-      to[index - start] = *reinterpret_cast<const Value*>(arena + offset);
-  });
+  to -= start;
+  for_tile_values<S, Value>(
+      g, box,
+      [&](unsigned, unsigned offset, std::uint64_t index, bool inside) {
+        if (inside && index >= start && index < stop) to[index] = *reinterpret_cast<const Value*>(arena + offset);
+      },
+      [] {});
 }
 
 // Prefetches the values of a tile to the L2 cache.
