@@ -66,6 +66,7 @@ Status TileBatch::start(const Request& request, bool quantise) {
     arrays.add(costs_, batch_.count * candidates_);
     zeroed = arrays.bytes();
     arrays.add(plans_, batch_.count);
+    arrays.add(listed_, candidates_ != 0 ? std::size_t{kMostPasses} * batch_.count : 0);
     arrays.add(job.raw, batch_.count);
   }));
   PYF_TRY(check(cudaMemsetAsync(workspace_.data(), 0, zeroed, stream_), "cudaMemsetAsync"));

@@ -390,10 +390,20 @@ __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_
     return;
   }
   auto* const to = reinterpret_cast<Value*>(out) - start;
+  const auto value = [&](unsigned offset) { return *reinterpret_cast<const Value*>(arena + offset); };
+  if (start == 0 && stop >= grid.values) {
+    for_block_values<D, Value, 8>(
+        grid, blocks, offsets,
+        [&](unsigned, std::uint64_t index, unsigned offset, bool inside) {
+          if (inside) to[index] = value(offset);
+        },
+        [] {});
+    return;
+  }
   for_block_values<D, Value, 8>(
       grid, blocks, offsets,
       [&](unsigned, std::uint64_t index, unsigned offset, bool inside) {
-        if (inside && index >= start && index < stop) to[index] = *reinterpret_cast<const Value*>(arena + offset);
+        if (inside && index >= start && index < stop) to[index] = value(offset);
       },
       [] {});
 }
