@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyfilter.codecs.base import Codec
 
 _kept = threading.local()
+_SIZE_BYTES = 256  # keeps the frame aligned as memory of its own
 
 
 @arrays.device_errors()
@@ -37,42 +39,60 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         made = host_frames.encode(arrays.to_host(values), codec, fill_value)
         with cupy.cuda.Device(values.device.id):
             return cupy.asarray(np.frombuffer(made, np.uint8))
-    request = host_frames.make_request(codec.for_device(), values.dtype, values.shape, fill_value)
+    request, most = _request_of(codec, values.dtype, values.shape, fill_value)
     with cupy.cuda.Device(values.device.id):
         values = arrays.readable_by_library(values)
         stream = cupy.cuda.get_current_stream()
-        frame = cupy.empty(host.max_frame_bytes(request), dtype=np.uint8)
-        size = cupy.empty(1, dtype=np.uint64)
-        cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
-        return _copy_of(frame, int(_few_bytes(size).view(np.uint64)[0]), stream)
+        buffer = cupy.cuda.alloc(_SIZE_BYTES + most)  # the size of the frame, then the frame
+        at = buffer.ptr
+        cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
+        size = int(_few_bytes(at, 8).view(np.uint64)[0])
+        # memory of its own, so that the buffer can be used again. CuPy copies a slice of uint8 by a kernel, a byte for
+        # each thread: cudaMemcpyAsync is 5 times as fast
+        frame = cupy.ndarray(size, np.uint8)
+        runtime = cupy.cuda.runtime
+        runtime.memcpyAsync(frame.data.ptr, at + _SIZE_BYTES, size, runtime.memcpyDeviceToDevice, stream.ptr)
+        return frame
 
 
-def _copy_of(frame: Any, size: int, stream: Any) -> Any:
-    """Return the first ``size`` bytes of a buffer in memory of their own, so that the buffer can be used again.
+def _request_of(
+    codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object
+) -> tuple[abi.Request, int]:
+    """Return the request, and the most bytes that its frame may have.
 
-    CuPy copies a slice of uint8 by a kernel, a byte for each thread: cudaMemcpyAsync is 5 times as fast.
+    Those without a fill value are kept: two fill values may be equal and have other bits. So may two types, one of
+    which is an enumeration.
     """
-    cupy = arrays.import_cupy()
-    copy = cupy.empty(size, dtype=np.uint8)
-    runtime = cupy.cuda.runtime
-    runtime.memcpyAsync(copy.data.ptr, frame.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr)
-    return copy
+    if fill_value is None and dtype.metadata is None:
+        try:
+            return _plain_request(codec, dtype, shape)
+        except TypeError:  # a codec that cannot be hashed: refused below
+            pass
+    request = host_frames.make_request(codec.for_device(), dtype, shape, fill_value)
+    return request, host.max_frame_bytes(request)
 
 
-def _few_bytes(values: Any) -> NDArray[np.uint8]:
-    """Return the bytes of a small device array when the current stream has done its work.
+@lru_cache(maxsize=64)
+def _plain_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[abi.Request, int]:
+    request = host_frames.make_request(codec.for_device(), dtype, shape)
+    return request, host.max_frame_bytes(request)
+
+
+def _few_bytes(address: int, size: int) -> NDArray[np.uint8]:
+    """Return the bytes at an address of device memory when the current stream has done its work.
 
     They come through pinned memory of this thread, which spares a call the driver's staging of pageable memory.
     """
     cupy = arrays.import_cupy()
-    pinned: NDArray[np.uint8] | None = getattr(_kept, "pinned", None)
+    pinned: tuple[NDArray[np.uint8], int] | None = getattr(_kept, "pinned", None)
     if pinned is None:
-        pinned = _kept.pinned = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
-    runtime, stream, size = cupy.cuda.runtime, cupy.cuda.get_current_stream(), values.nbytes
+        made = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
+        pinned = _kept.pinned = made, made.ctypes.data
+    runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
     if size:
-        runtime.memcpyAsync(pinned.ctypes.data, values.data.ptr, size, runtime.memcpyDeviceToHost, stream.ptr)
+        runtime.memcpyAsync(pinned[1], address, size, runtime.memcpyDeviceToHost, stream.ptr)
     stream.synchronize()
-    found: NDArray[np.uint8] = pinned[:size].copy()
+    found: NDArray[np.uint8] = pinned[0][:size].copy()
     return found
 
 
@@ -106,7 +126,7 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
             arrays.check_shape(target, shape, dtype)
         direct = target is not None and arrays.writable_by_library(target)
         if dtypes.on_devices(dtype):
-            values = target if direct else cupy.empty(shape, dtype=dtype)
+            values = target if direct else cupy.ndarray(shape, dtype)
             _decode_one(cupy, data, header, first, last, values)
         else:  # there are no kernels: the values are made on the host
             direct = False
@@ -121,12 +141,14 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
 
 def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
     """Decode a frame on the current device, and wait until it is decoded."""
-    entry = np.zeros(1, dtype=abi.CUDA_FRAME)
-    entry[0] = (header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)
-    fault = cupy.empty(1, dtype=np.uint32)
-    stream = cupy.cuda.get_current_stream()
-    cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
-    cuda.check_fault(int(_few_bytes(fault).view(np.uint32)[0]))
+    entry = np.array(
+        [(header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)], dtype=abi.CUDA_FRAME
+    )
+    fault = cupy.cuda.alloc(4)
+    cuda.decode(entry, first, last, values.nbytes, fault.ptr, cupy.cuda.get_current_stream().ptr)
+    found = int(_few_bytes(fault.ptr, 4).view(np.uint32)[0])
+    if found:
+        cuda.check_fault(found)
 
 
 def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
@@ -144,7 +166,7 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = _few_bytes(data[: cuda.MAX_HEADER_BYTES])  # waits until the frame is complete
+        header = _few_bytes(data.data.ptr, min(data.nbytes, cuda.MAX_HEADER_BYTES))  # waits for the whole frame
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -156,6 +178,8 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
 
 def _bytes_of(given: Any) -> Any:
     """Return the bytes of a cupy.ndarray in one dimension, without a copy if it is contiguous."""
+    if given.ndim == 1 and given.dtype == np.uint8 and given.flags.c_contiguous:
+        return given
     return arrays.import_cupy().ascontiguousarray(given).reshape(-1).view(np.uint8)
 
 
@@ -164,8 +188,8 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        header: NDArray[np.uint8] = _few_bytes(_bytes_of(given)[: cuda.MAX_HEADER_BYTES])
-    return header
+        data = _bytes_of(given)
+        return _few_bytes(data.data.ptr, min(data.nbytes, cuda.MAX_HEADER_BYTES))
 
 
 def host_bytes(frame: Any) -> NDArray[np.uint8]:

@@ -131,7 +131,7 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   const unsigned offset = arena_offset<S, Value>(0, row0, x);
   const std::uint64_t slab = g.nx * g.ny, column = box.first + (kWhole ? x : min(x, box.inx - 1)),
                       first = column + (kWhole ? row0 * g.nx : 0), row_step = kRowStep * g.nx;
-#pragma unroll(kWhole && S != kVolume ? 32 : 8)  // volumes: all at once would take too many registers
+#pragma unroll(kWhole&& S != kVolume ? 32 : 8)  // volumes: all at once would take too many registers
   for (unsigned i = 0; i < 4096 / kThreads; ++i) {
     if constexpr (S == kChain) {
       const unsigned to = offset + arena_offset<S, Value>(0, 0, i * 32);
@@ -208,7 +208,8 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   }
   to -= start;
   const auto value = [&](unsigned offset) { return *reinterpret_cast<const Value*>(arena + offset); };
-  if (is_whole<S>(box) && start == 0 && stop >= g.values) {
+  // volumes: their rows are short, and stores that come faster miss more half-written sectors in the L2 cache
+  if (S != kVolume && is_whole<S>(box) && start == 0 && stop >= g.values) {
     for_tile_values<S, Value, true>(
         g, box, [&](unsigned, unsigned offset, std::uint64_t index, bool) { to[index] = value(offset); }, [] {});
     return;
