@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -46,10 +47,10 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         buffer = cupy.cuda.alloc(_SIZE_BYTES + most)  # the size of the frame, then the frame
         at = buffer.ptr
         cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
-        size = int(_few_bytes(at, 8).view(np.uint64)[0])
+        size = _pinned(at, 8).long.value
         # memory of its own, so that the buffer can be used again. CuPy copies a slice of uint8 by a kernel, a byte for
         # each thread: cudaMemcpyAsync is 5 times as fast
-        frame = cupy.ndarray(size, np.uint8)
+        frame = cupy.empty(size, dtype=np.uint8)
         runtime = cupy.cuda.runtime
         runtime.memcpyAsync(frame.data.ptr, at + _SIZE_BYTES, size, runtime.memcpyDeviceToDevice, stream.ptr)
         return frame
@@ -78,22 +79,31 @@ def _plain_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...]) -
     return request, host.max_frame_bytes(request)
 
 
-def _few_bytes(address: int, size: int) -> NDArray[np.uint8]:
-    """Return the bytes at an address of device memory when the current stream has done its work.
+class _Pinned:
+    """A little pinned host memory, which spares a call the driver's staging of pageable memory."""
 
-    They come through pinned memory of this thread, which spares a call the driver's staging of pageable memory.
+    def __init__(self, cupy: Any) -> None:
+        self.bytes = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
+        self.address = int(self.bytes.ctypes.data)
+        self.long = ctypes.c_uint64.from_address(self.address)
+        self.word = ctypes.c_uint32.from_address(self.address)
+
+
+def _pinned(address: int, size: int) -> _Pinned:
+    """Return this thread's pinned memory, with ``size`` bytes from an address of device memory, until the next call.
+
+    Waits until the current stream has done its work.
     """
     cupy = arrays.import_cupy()
-    pinned: tuple[NDArray[np.uint8], int] | None = getattr(_kept, "pinned", None)
-    if pinned is None:
-        made = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
-        pinned = _kept.pinned = made, made.ctypes.data
+    try:
+        pinned: _Pinned = _kept.pinned
+    except AttributeError:
+        pinned = _kept.pinned = _Pinned(cupy)
     runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
     if size:
-        runtime.memcpyAsync(pinned[1], address, size, runtime.memcpyDeviceToHost, stream.ptr)
+        runtime.memcpyAsync(pinned.address, address, size, runtime.memcpyDeviceToHost, stream.ptr)
     stream.synchronize()
-    found: NDArray[np.uint8] = pinned[0][:size].copy()
-    return found
+    return pinned
 
 
 @arrays.device_errors()
@@ -126,7 +136,7 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
             arrays.check_shape(target, shape, dtype)
         direct = target is not None and arrays.writable_by_library(target)
         if dtypes.on_devices(dtype):
-            values = target if direct else cupy.ndarray(shape, dtype)
+            values = target if direct else cupy.empty(shape, dtype=dtype)
             _decode_one(cupy, data, header, first, last, values)
         else:  # there are no kernels: the values are made on the host
             direct = False
@@ -146,7 +156,7 @@ def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, las
     )
     fault = cupy.cuda.alloc(4)
     cuda.decode(entry, first, last, values.nbytes, fault.ptr, cupy.cuda.get_current_stream().ptr)
-    found = int(_few_bytes(fault.ptr, 4).view(np.uint32)[0])
+    found = _pinned(fault.ptr, 4).word.value
     if found:
         cuda.check_fault(found)
 
@@ -166,7 +176,8 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = _few_bytes(data.data.ptr, min(data.nbytes, cuda.MAX_HEADER_BYTES))  # waits for the whole frame
+        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
+        header = _pinned(data.data.ptr, size).bytes[:size].copy()  # waits until the frame is complete
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -189,7 +200,9 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
         data = _bytes_of(given)
-        return _few_bytes(data.data.ptr, min(data.nbytes, cuda.MAX_HEADER_BYTES))
+        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
+        header: NDArray[np.uint8] = _pinned(data.data.ptr, size).bytes[:size].copy()
+    return header
 
 
 def host_bytes(frame: Any) -> NDArray[np.uint8]:
