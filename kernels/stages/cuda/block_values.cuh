@@ -45,8 +45,8 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
 
 // A tile's values are pieces of 16 bytes, kRowPieces a row. `block`: a thread moves every 128th piece. `warp`: a lane
 // moves every 32nd piece of its warp's rows, so that no warp waits for another. Chains of packed tiles are loaded and
-// stored by warps (2 and 3 % faster). 1-D blocks are only stored by warps: loading by warps makes encoding 9 % slower,
-// since the warps' pieces of one step are then not adjacent in memory.
+// stored by warps (2 and 3 % faster). 1-D blocks are stored by warps, but loaded by blocks. Loading them by warps makes
+// encoding 9 % slower: the warps' pieces of one step are not adjacent in memory.
 enum class Mover { block, warp };
 template <class Value>
 inline constexpr unsigned kRowPieces = 32 * sizeof(Value) / 16;
@@ -64,9 +64,9 @@ __device__ __forceinline__ unsigned first_offset() {
 template <class Value, Mover kMover>
 inline constexpr int kPieceStep = static_cast<int>(kMovers<kMover> / kRowPieces<Value>) * kRowBytes<Value>;
 
-// Loads 16 bytes of values. They go to shared memory through registers. Copies that bypass registers (cp.async) request
-// a 32-byte sector from the L2 cache once for each part of it that lands in another sector of shared memory. With rows
-// an odd number of 16-byte units apart that was 1.5 times the traffic for 1-D tiles and 3 times for 3-D.
+// Loads 16 bytes of values. They go to shared memory through registers. A copy that bypasses registers (cp.async)
+// requests a 32-byte sector from the L2 cache once for each sector of shared memory that it fills. Rows are an odd
+// number of 16-byte units apart, so cp.async has 1.5 times the traffic for 1-D tiles, 3 times for 3-D tiles.
 __device__ __forceinline__ uint4 load_piece(const void* at) {
   uint4 piece;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -93,8 +93,7 @@ __device__ __forceinline__ void copy_pieces(const ForEach& for_each) {
     __pipeline_wait_prior(0);
   }
 }
-// 64-bit values do not go through registers, of which they need too many: 1-D tiles would encode 2 % slower, 3-D ones
-// 10 %.
+// 64-bit values bypass registers, since they would need too many: 1-D tiles would encode 2 % slower, 3-D tiles 10 %.
 template <class Value>
 inline constexpr bool kThroughRegisters = sizeof(Value) < 8;
 
@@ -144,7 +143,7 @@ __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint3
 }
 
 // 2-D and 3-D blocks whose rows have at least 16 bytes also go through shared memory: neighbouring threads then access
-// the same rows of the array.
+// the same rows.
 template <int D, class Value>
 inline constexpr bool kStaged = D == 1 || kRowValues<D> * sizeof(Value) >= 16;
 
@@ -292,8 +291,8 @@ template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
   // Threads take the pieces of a block's row, then those of the next blocks, then the next row. Blocks lie an even
-  // number of 16-byte units apart in the arena, so a quarter warp that takes one piece or four of each block has bank
-  // conflicts; such threads take two rows of half as many blocks.
+  // number of 16-byte units apart in the arena. A quarter warp that takes one piece or four of each block would have
+  // bank conflicts; it takes two rows of half as many blocks.
   constexpr unsigned kBlocks = kTileBlocks<D>, kRowStep = kPieces == 2 ? 1 : 2, kStep = kThreads / kPieces / kRowStep;
   constexpr unsigned kGroups = kBlocks / kStep, kQuarter = 8 / kPieces / kRowStep;  // blocks of a quarter warp
   static_assert(kGroups * kStep == kBlocks && kQuarter * kPieces * kRowStep == 8);
@@ -320,10 +319,10 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
   }
 }
 
-// Calls visit(i, index, offset, inside) for the values of the tile's blocks that this thread moves one by one:
-// neighbouring threads take neighbours along the rows of the array, whatever their alignment. i: counts values. index:
-// in the array, or the nearest one inside. offset: in the arena. inside: whether the value is inside the array. Calls
-// flush() after every kBatch values.
+// Calls visit(i, index, offset, inside) for the values that this thread moves one by one. Neighbouring threads take
+// neighbours along the rows of the array, whatever their alignment. i: counts values. index: in the array, or the
+// nearest one inside. offset: in the arena. inside: whether the value is inside the array. Calls flush() after every
+// kBatch values.
 template <int D, class Value, unsigned kBatch, class Visit, class Flush>
 __device__ __forceinline__ void for_block_values(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit,
                                                  Flush flush) {
