@@ -71,8 +71,8 @@ struct TileJob {
 
 Status no_memory() { return fail(Code::no_memory, "no memory to sort the particles of a chunk"); }
 
-// Sorts entries (key, index) by all their bits. In place if there is no scratch memory: for a chunk of pairs of f32,
-// entries are as large as values, and a second array would exceed a filter's memory. A pass over the keys' highest bits
+// Sorts entries (key, index) by all their bits. In place if there is no scratch memory. For a chunk of pairs of f32,
+// entries are as large as values: a second array would exceed a filter's memory. A pass over the keys' highest bits
 // moves each entry into its bucket; then threads sort the buckets, by digits if scratch memory suffices.
 class EntrySort {
  public:

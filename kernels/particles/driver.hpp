@@ -30,8 +30,8 @@ Request tried_request(const Request& request, double bound, std::uint64_t partic
 
 // Sets the plan's members that sort a chunk into the requested order; `entries` then holds the order. Rows of zeros or
 // of the sentinel at the end stay there: HDF5 pads the last chunk of a dataset with them. With `scratch` of 8 bytes a
-// particle, such as the memory of the frame, sorting is faster; it is not used for large chunks, whose memory matters
-// more. nullptr: none.
+// particle, such as the memory of the frame, sorting is faster. Large chunks do not use it: their memory matters more.
+// nullptr: none.
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, ParticlePlan& plan,
                   std::unique_ptr<std::uint64_t[]>& entries, void* extra, std::size_t extra_bytes) noexcept;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An estimate of lorenzo's bytes for particles in the given order, from a sample: differences along each column as
-// lorenzo's symbols, counted by the octave of the two before them, and the entropy of these counts. Integers only, so
-// CPU and GPU agree. FORMAT.md states its accuracy. Not part of the format.
+// An estimate of lorenzo's bytes for particles in the given order, from a sample. Differences along each column become
+// lorenzo's symbols, counted by the octave of the two previous differences. The entropy of the counts is the estimate.
+// Integers only, so CPU and GPU agree. FORMAT.md states its accuracy. Not part of the format.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A sequence of numbers below 2^24 (docs/format.md, section 12.3): in groups of 32, `low` bits of each number as bit
-// planes, the rest in unary, one bit stream for the whole sequence (Rice codes, as in Elias-Fano lists).
+// planes. The rest is unary, one bit stream for the whole sequence (Rice codes, as in Elias-Fano lists).
 #pragma once
 
 #include <cstdint>

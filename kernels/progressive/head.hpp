@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The head of a progressive payload (docs/format.md, section 13.2): ranges, planes of the units, and the table of
-// segments in reading order, with the error after each.
+// segments in reading order with their errors.
 #pragma once
 
 #include <bit>

@@ -17,8 +17,8 @@ struct Extents {
   KFN std::uint64_t count() const { return z * y * x; }
 };
 
-// The coefficients of one axis pass of a level: of the grid's points with an odd coordinate along the axis, and even
-// ones along the axes of later passes.
+// The coefficients of one axis pass of a level. They belong to the grid's points with an odd coordinate along the axis
+// and even coordinates along the axes of later passes.
 struct ProgressiveUnit {
   int level = 0, axis = 0;  // axis: 0 z, 1 y, 2 x
   Extents shape;
@@ -111,15 +111,15 @@ KFN std::uint64_t coefficient_distance(int planes, int plane, int then) {
   return then + 1 == plane ? half_width + half_width / 2 : (std::uint64_t{1} << plane) - half_width;
 }
 
-// The error after a pass, from the errors of the values before it and of its coefficients: cubic predictions have
-// weights whose magnitudes add up to 5/4.
+// The error after a pass, from the errors of the values before it and of its coefficients. The magnitudes of the
+// weights of a cubic prediction add up to 5/4.
 KFN std::uint64_t error_after_pass(std::uint64_t before, bool cubic, std::uint64_t coefficient) {
   if (before >= kNoBound || coefficient >= kNoBound) return kNoBound;
   const std::uint64_t after = (cubic ? before + (before + 3) / 4 : before) + coefficient;
   return after < kNoBound ? after : kNoBound;
 }
 
-// The error that the conversion to the dtype adds, in steps, if the error is not 0: half a unit in the last place of
+// The error that the conversion to the dtype adds to an error other than 0, in steps: half a unit in the last place of
 // the largest magnitude, rounded up. `sentinel_in_reach`: a value may be moved off the sentinel.
 KFN std::uint64_t conversion_error(std::uint64_t magnitude, int significand_bits, bool sentinel_in_reach) {
   int bits = 0;

@@ -29,8 +29,8 @@ KFN bool mask_bit(const std::uint64_t* mask, std::uint64_t i) { return (mask[i /
 
 PYF_BEGIN_TARGET
 
-// The changes of the mask in values first to last - 1: where it differs from the row above, or in the first row from
-// the left neighbour. One bit a value; returns the number of ones.
+// The changes of the mask in values first to last - 1. A change differs from the row above, in the first row from the
+// left neighbour. One bit a value; returns the number of ones.
 template <class Missing>
 inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::uint64_t last, std::uint64_t row,
                                   std::uint64_t* words) {

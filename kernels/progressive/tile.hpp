@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile of a unit: 128 words of 32 coefficients, their signs and the bit planes of their magnitudes, and the piece of
-// a tile and a plane (docs/format.md, sections 13.4 and 13.5). Decoding a piece needs only higher planes of the same
-// tile. So tiles are independent, and all positions of a piece can be decoded at once.
+// A tile of a unit: 128 words of 32 coefficients, as signs and bit planes of magnitudes. The piece of a tile and a
+// plane (docs/format.md, sections 13.4 and 13.5). Decoding a piece needs only higher planes of the same tile. So tiles
+// are independent, and all positions of a piece can be decoded at once.
 #pragma once
 
 #include <bit>

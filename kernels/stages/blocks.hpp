@@ -158,8 +158,8 @@ template <int D, class T>
   }
 }
 
-// Loads up to `count` 2-D or 3-D blocks from the cursor on, limited to blocks of one row of blocks, whose boxes differ
-// in the first column only. Returns the number loaded.
+// Loads up to `count` 2-D or 3-D blocks of one row of blocks from the cursor on. Their boxes differ in the first column
+// only. Returns the number loaded.
 template <int D, class T>
 KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int count, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;

@@ -158,8 +158,8 @@ KFN void fill_lanes(Code* q, std::uint64_t plain) {
 }
 #endif
 
-// Replaces each code whose bit in `plain` is not set by the last plain code before it, or by the first plain code if
-// there is none before. `plain` is not 0.
+// Replaces each code whose bit in `plain` is 0 by the last plain code before it. Codes before the first plain code
+// become that code. `plain` is not 0.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
 #if defined(PYF_VECTORS)

@@ -3,7 +3,7 @@
 //
 // One fused multiply-add to the magic number M rounds x / step to an integer and leaves it in the float's own bits:
 // t = fma(x, 1 / step, M), q = bits(t) - bits(M), x' = (t - M) * step. The map q <-> t is one to one over all bit
-// patterns, so x' is what the decoder will compute whatever x was, and one comparison decides: |x - x'| <= bound.
+// patterns, so x' is the decoder's result for any x. One comparison decides: |x - x'| <= bound.
 #pragma once
 
 #include <bit>
@@ -52,8 +52,8 @@ struct Quantizer {
 PYF_BEGIN_TARGET
 
 // The step for a bound. It depends on the bound alone, so decoded values lie on the grid of the next encoding and
-// survive any number of rewrites unchanged. Twice the bound would be the widest step; rounding of x / step and q * step
-// would then push values half-way between two quanta over the bound, so the step is slightly smaller.
+// survive any number of rewrites unchanged. Twice the bound would be the widest step. The roundings of x / step and q *
+// step would push values half-way between two quanta over the bound, so the step is slightly smaller.
 template <class T>
 KFN T step_of(T bound) {
   return (bound + bound) - (bound + bound) * FloatTraits<T>::kShrink;
@@ -86,8 +86,8 @@ KFN float absolute(float x) { return __builtin_fabsf(x); }
 KFN double absolute(double x) { return __builtin_fabs(x); }
 #endif
 
-// One quantised value: its magic form t (the code is in its bits), its decoded value, and the two tests that decide
-// whether the code is usable.
+// One quantised value: its magic form t (with the code in its bits), its decoded value, and two tests of whether the
+// code is usable.
 template <class T>
 KFN T magic_form(const Quantizer<T>& p, T x) {
   return fused(x, p.inverse_step, FloatTraits<T>::kMagic);

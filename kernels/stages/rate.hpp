@@ -31,8 +31,8 @@ constexpr KFN Rate decode_rate(std::uint8_t code) {
 }
 
 // The cheapest number of planes and outlier bytes for residuals of `width` bits and a first residual of `first_width`
-// bits. A plane costs at least four bytes and shortens the outlier by one bit, so extra planes pay only where no rate
-// code has enough outlier bytes.
+// bits. A plane costs at least four bytes and shortens the outlier by one bit. Extra planes pay only where no rate code
+// has enough outlier bytes.
 constexpr KFN Rate choose_parts(int width, int first_width) {
   int planes = width;
   if (planes <= 24) {

@@ -54,8 +54,8 @@ KFN T round_down(double x) {
   return y;
 }
 
-// Counts of sampled finite values whose codes keep the bound, of finite values whose codes do not, and of values
-// (finite or not) out of reach.
+// Counts of sampled values: finite ones whose codes keep the bound, finite ones whose codes do not, and values (finite
+// or not) out of reach.
 template <class T>
 struct SampleCounts {
   typename FloatTraits<T>::Code fitting = 0, failing = 0, unreached = 0;
@@ -114,8 +114,8 @@ KFN bool nonzero_fill(bool has_fill, std::uint64_t fill, typename FloatTraits<T>
   return false;
 }
 
-// The bound of a chunk, or 0 if no step can be made of it: for smaller bounds the step's reciprocal overflows or the
-// step loses bits.
+// The bound of a chunk, or 0 if it is too small for a step: the step's reciprocal would overflow, or the step lose
+// bits.
 template <class T>
 KFN T usable_bound(double requested) {
   using Limits = std::numeric_limits<T>;

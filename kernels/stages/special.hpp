@@ -24,7 +24,7 @@ struct SpecialBlock {
 };
 
 // Collects the misfits that quantize() flags in a block. Baseline and AVX-512 collect only the lanes that have misfits:
-// that is faster there, and few blocks have misfits.
+// few blocks have misfits, so this is faster there.
 #if defined(PYF_LEVEL_AVX2)
 inline constexpr bool kMisfitsInPlace = true;
 #else

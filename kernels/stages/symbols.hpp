@@ -12,7 +12,7 @@
 
 namespace pyfilter {
 
-// Symbols 0 to 15 are the residuals 0 to 15; above, each octave has four symbols with raw bits: up to symbol 127 for
+// Symbols 0 to 15 are the residuals 0 to 15. Each octave above has four symbols with raw bits, up to symbol 127 for
 // residuals of 32 bits, 255 for 64 bits. 255 is the escape: the true symbol follows as eight raw bits.
 inline constexpr std::uint32_t kDirectSymbols = 16, kEscape = 255, kSymbols = 256, kEscapeBits = 8;
 

@@ -10,7 +10,7 @@
 
 namespace pyfilter::cuda {
 
-// Cells of shorter planes would have to come back before they are written.
+// Cells of shorter planes would be needed before they are written.
 inline constexpr std::uint32_t kLeastRingColumns = 16;
 
 struct PlaneWindows {

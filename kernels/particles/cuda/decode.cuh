@@ -2,8 +2,8 @@
 // Tiles of particles to values on the GPU (docs/format.md, section 12); particles/cpu/decode.hpp is the same on the
 // CPU. A thread block takes a tile. A thread decodes 32 numbers of a sequence or keys: counts of the unary stream's
 // ones, word by word, give the end of each number. Then a lane decodes a particle: its key and the planes of its
-// offsets become values, which a warp stores in memory order. Sizes are checked before anything is read by them; a
-// contradiction is written to the frame's fault word.
+// offsets become values. A warp stores them in memory order. Sizes are checked before they are used; a contradiction is
+// written to the frame's fault word.
 #pragma once
 
 #include <algorithm>
@@ -178,8 +178,8 @@ struct WantedValues {
   }
 };
 
-// Tables from four parts of a key to segment numbers along the axes by falling width, side by side: the bits of a key
-// are only permuted. Each tile makes its own tables.
+// Tables from four parts of a key to segment numbers, side by side for the axes by falling width. Tables suffice
+// because a key's bits are only permuted. Each tile makes its own.
 struct SegmentTables {
   const std::uint32_t (*parts)[64];
   unsigned first, second;  // bits of the first number, and of the second

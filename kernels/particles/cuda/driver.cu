@@ -75,8 +75,8 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, const Pa
   return kOk;
 }
 
-// Reads one word for each chunk of a batch. A copy to pageable memory waits for the stream; unlike a synchronisation it
-// releases no memory of the pool, which the next call would have to request again.
+// Reads one word for each chunk of a batch. A copy to pageable memory waits for the stream. Unlike a synchronisation it
+// keeps the pool's memory, which the next call would have to request again.
 Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<std::uint32_t>& read,
                   cudaStream_t stream) {
   read.resize(chunks);
@@ -122,7 +122,7 @@ std::size_t group_bytes(const ParticleParams& job, std::uint32_t groups) {
 // Encodes tiles to slots and copies slots to frames, by groups of chunks. Once the offsets of a group are known, group
 // + 2 is encoded by thread blocks that also copy the group's tiles. Two streams alternate, so that one group fills the
 // multiprocessors that the end of the other leaves idle. The choices of all chunks are read before the last tiles are
-// copied: the host then has little left to do, and can launch the next batch early.
+// copied, so the host can launch the next batch early.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
                      std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
   const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tiles of particles to their bytes (docs/format.md, section 12.2); particles/cpu/encode.hpp is the same on the CPU. A
-// thread block takes a tile, prepares it (prepare.cuh), then makes the sequences of keys and the planes of offsets,
-// with four threads for each group of 32. The bytes go to the tile's slot (place.cuh): tiles take different times, and
-// a tile that waited for its offset would wait for the slowest of all earlier ones.
+// thread block takes a tile and prepares it (prepare.cuh). It then makes the sequences of keys and the planes of
+// offsets, with four threads for each group of 32. The bytes go to the tile's slot (place.cuh). Tiles take different
+// times: a tile that waited for its offset would wait for the slowest earlier tile.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies tiles from their slots into frames once their offsets are known: in a kernel of its own, or in thread blocks
-// that encode tiles of later chunks. Such a block loads the tile's directory entry when it starts, and the tile as soon
-// as it has shared memory for it, long before it stores it.
+// Copies tiles from their slots into frames once their offsets are known. A kernel of its own copies them, or thread
+// blocks that encode tiles of later chunks. Such a block loads the tile's directory entry when it starts. It loads the
+// tile as soon as it has shared memory for it, and stores it much later.
 #pragma once
 
 #include <cuda_pipeline.h>

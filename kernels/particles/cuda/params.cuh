@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parameters of the particle encoder's kernels (kernels/particles): each tile is sorted and written to its slot;
-// once all sizes are known, tiles are copied into frames.
+// The parameters of the particle encoder's kernels. Each tile is sorted and written to its slot; once all sizes are
+// known, tiles are copied into frames.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Plain tiles: whole tiles sorted by themselves, all of whose values are given back by their first code. Threads hold
-// their particles' codes, one word each, from the load of the values on. The extent of the codes tells whether a tile
-// is plain, and usually also that all values keep the bound, so values are not loaded again.
+// their particles' codes, one word each, from the load of the values on. The extent of the codes shows whether a tile
+// is plain. Usually it also proves that all values keep the bound, so values are not loaded again.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// Positions of a plain tile as thread and item: 16 bytes of each axis are loaded together, then the next 16 bytes after
+// Positions of a plain tile as thread and item: a thread loads 16 bytes of each axis together, then the 16 bytes behind
 // those of all threads.
 template <class T>
 struct NeighbourPositions {
@@ -152,8 +152,8 @@ __device__ __forceinline__ bool find_extents(const HeldEnds (&warps)[kTileWarps]
 }
 
 // Whether all values whose codes are in such an extent keep the bound. A value x and its code q differ by half a step
-// and by rounding errors: a fraction e of x in the step's inverse, a fraction e of q * step, with e half a unit in the
-// last place of 1. Together that is (2 |q| + 0.6) e steps; comparing with slightly more is exact enough.
+// and by two rounding errors: a fraction e of x in the step's inverse, and a fraction e of q * step. Here e is half a
+// unit in the last place of 1. The rounding errors add up to (2 |q| + 0.6) e steps; the comparison takes slightly more.
 template <int D, class T>
 __device__ __forceinline__ bool surely_fit(const Quantizer<T>& p,
                                            const Extent<typename FloatTraits<T>::Code> (&extents)[D]) {
@@ -196,7 +196,7 @@ struct KeyTables {
 };
 
 // Keys and offsets of held codes. The start of an axis's table is added to its origin, so that a code's segment number
-// is its table index; with a larger shift the sum would not fit a word.
+// is its table index. With a larger shift the sum would not fit a word.
 inline constexpr unsigned kMostTableShift = 16;
 template <int D>
 struct PlainKeys {

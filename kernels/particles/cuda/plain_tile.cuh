@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preparing a plain tile (plain.cuh), sorted or in its given order; and whether the last particles of any tile with
-// known keys and offsets are a tail.
+// Preparing a plain tile (plain.cuh), sorted or in its given order. Also, for any tile with known keys and offsets:
+// whether its last particles are a tail.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ __device__ __forceinline__ bool has_zero(const TileFrame<Code, D>& frame) {
              (frame.width[d] >= 8 * sizeof(Code) || (0 - frame.origin[d]) >> frame.width[d] == 0);
   return inside;
 }
-// Whether the last particles of a sorted tile, all ordinary with one word of offsets, may be a tail: equal particles
-// have equal codes, and the code of zero is known. `zero`: has_zero().
+// Whether the last particles of a sorted tile may be a tail; all are ordinary and have one word of offsets. Equal
+// particles have equal codes, and the code of zero is known. `zero`: has_zero().
 template <class Code, int D, class Space>
 __device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, bool zero, const Space& space) {
   const std::uint32_t last = word_of(kTileParticles - 1), other = word_of(kTileParticles - kGroup);

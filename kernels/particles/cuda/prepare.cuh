@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts a tile's particles into the order for encoding (particles/cpu/order.hpp and CodedTile of
-// particles/cpu/encode.hpp are the same on the CPU): sorts movable particles by keys in their own extent, and finds the
-// tail and special particles. Shared memory gets keys and offsets, or the particles' indices in memory.
+// Puts a tile's particles into the order for encoding: sorts movable particles by keys in their own extent, and finds
+// the tail and special particles. Shared memory gets keys and offsets, or the particles' indices in memory. On the CPU:
+// particles/cpu/order.hpp, and CodedTile of particles/cpu/encode.hpp.
 #pragma once
 
 #include <cstdint>
@@ -163,7 +163,7 @@ __device__ __forceinline__ void prepare_any(const Quantizer<T>& p, const Source&
   }
   code_tile<kSorts, D>(p, source, space, tile);
 }
-// The same as a call, so that its registers and code do not burden plain tiles.
+// prepare_any() as a call, so that its registers and code do not burden plain tiles.
 template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
                                            PreparedTile<typename FloatTraits<T>::Code, D>& tile) {

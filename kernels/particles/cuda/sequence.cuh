@@ -15,12 +15,12 @@ namespace pyfilter::cuda {
 inline constexpr unsigned kParts = kGroup / kItems;  // threads of a group
 static_assert(kParts == 4 && kItems == 8);
 
-// The most words of a unary stream: a number takes one bit, and a group's quotients sum to less than 2 * 32, since its
-// low bits are at least the bits of its mean less one.
+// The most words of a unary stream. A number takes one bit. A group's quotients sum to less than 2 * 32, since its low
+// bits are at least the bits of its mean less one.
 inline constexpr std::uint32_t kUnaryWords = (kTileParticles + kThreads * 2 * kGroup) / 32;
 
-// A thread's view of a planned sequence: its group's low bits, the planes before the group's, and the bits before the
-// thread's own in the unary stream. One word, since several plans wait at a time.
+// A thread's view of a planned sequence: its group's low bits, the planes of earlier groups, and the bits of earlier
+// threads in the unary stream. One word, since several plans wait at a time.
 struct ThreadSequence {
   std::uint32_t word;
 
@@ -109,8 +109,8 @@ __device__ __forceinline__ ThreadSequence end_plan(const SequenceBegin& begin, c
   return ThreadSequence::make(begin.low, (before >> 16) - (leads ? 0 : begin.low), before & 0xFFFF);
 }
 
-// Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight: `low` becomes plane 8g + part, `high` plane 8g
-// + 4 + part, where part is the thread's number in its group. Called by all lanes.
+// Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight. `low` becomes plane 8g + part, `high` plane 8g
+// + 4 + part; part is the thread's number in its group. Called by all lanes.
 template <int g>
 __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems], std::uint32_t& low,
                                           std::uint32_t& high) {

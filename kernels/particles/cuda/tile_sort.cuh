@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sorts a tile's particles by key, stably, by a block of threads. The highest bits of keys select cells; particles are
-// counted into cells and moved to them. If cells are small, each particle counts the particles before it in its cell;
-// threads take particles in memory order, so neighbours read the same cells. If cells are larger, warps sort windows of
-// 256 words (windows.cuh); cells larger than a window are first split by further key bits into as many cells as they
-// have particles. If that fails, CUB's radix sort is used. All ways give the same order.
+// counted into cells and moved to them. If cells are small, each particle counts the particles before it in its cell.
+// Threads take particles in memory order, so neighbours read the same cells. If cells are larger, warps sort windows of
+// 256 words (windows.cuh). A cell larger than a window is first split by further key bits into as many cells as it has
+// particles. If that fails, CUB's radix sort is used. All ways give the same order.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ inline constexpr unsigned kFirstDigit = 12;                  // key bits that se
 inline constexpr std::uint32_t kCells = 2 * kTileParticles;  // of the second level
 // The most pairs of particles in a common cell, over the tile, for which particles count those before them.
 inline constexpr std::uint32_t kFewPairs = kTileParticles * 5 / 2;
-// The most particles of a cell then, limited by the key bits left open by the first cells: entries hold the cell's
-// start in the remaining bits. A particle moves only within its cell.
+// The most particles of a cell then: an entry holds the cell's start in the bits that the open key bits leave. A
+// particle moves only within its cell.
 inline constexpr std::uint32_t kMostSharing = 448;
 static_assert(kMostSharing + kGroup < kTileThreads);
 __device__ __forceinline__ std::uint32_t most_sharing(unsigned left) {
@@ -32,7 +32,7 @@ __device__ __forceinline__ std::uint32_t most_sharing(unsigned left) {
 }
 
 // Words of a level's cells, one a cell. Each thread has the same number of consecutive cells, followed by four padding
-// words, so that it loads four at a time without bank conflicts; the first padding word has the end of the last cell.
+// words: it loads four words at a time without bank conflicts. The first padding word has the end of the last cell.
 template <int kLevel>
 inline constexpr int kCellWords = (kLevel == 0 ? 1 << kFirstDigit : static_cast<int>(kCells)) / kTileThreads;
 inline constexpr std::uint32_t kCellTableWords = kTileThreads * (kCellWords<1> + 4);
@@ -172,7 +172,7 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
 enum class CellOrder { counted, windows, none };
 
 // Finds the cells of a thread's particles of a whole tile, for keys with `left` open bits: each cell's start, and the
-// count before each particle; for windows, each particle's destination and its cell's start in the window. `table` has
+// count before each particle. For windows: each particle's destination, and its cell's start in the window. `table` has
 // kCellTableWords, zeroed. Needs a barrier before.
 __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kItems], unsigned left,
                                                 std::uint32_t* table, SortExchange& exchange,

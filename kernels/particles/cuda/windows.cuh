@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sorts a tile's words that are near their final positions (tile_sort.cuh): a warp sorts a window of 256 in registers,
-// eight words a lane, by a branch-free network. Cells that cross a border between windows are merged afterwards.
+// Sorts a tile's words that are near their final positions (tile_sort.cuh): a warp sorts a window of 256 words in
+// registers by a branch-free network. Cells that cross a border between windows are merged afterwards.
 #pragma once
 
 #include <cstdint>
@@ -50,17 +50,17 @@ __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
       if ((i & away) == 0) put_in_order(w[i], w[i + away]);
 }
 
-// A step of the network that merges the sorted words of 1, 2, 4, ... lanes. Compared words must be in one lane: if they
-// are in two, `away` apart, each lane sends the words whose index has `bit` and keeps the others. If two lanes are
-// reversed (one lane's first word meets the other's last), received words are stored in reverse, too. Of two words that
-// differ in `bit`, the smaller goes to the lower index; in lanes with a bit of `twist`, to the higher, so that words
-// that the next step compares are not both sent or both kept.
+// A step of the network that merges the sorted words of 1, 2, 4, ... lanes. Compared words must be in one lane. If they
+// are in two lanes, `away` apart, each lane sends the words whose index has `bit` and keeps the others. If two lanes
+// are reversed (one lane's first word meets the other's last), received words are stored in reverse, too. Of two words
+// whose indices differ in `bit`, the smaller goes to the lower index. In lanes with a bit of `twist` it goes to the
+// higher index: otherwise two words that the next step compares would both be sent, or both kept.
 struct NetworkStep {
   unsigned away, bit;
   bool turned;
   unsigned twist;
 };
-// The other one of two words (a + b - one); the compiler would use two instructions.
+// Of the two words a and b, the one that is not `one` (a + b - one); the compiler would use two instructions.
 __device__ __forceinline__ std::uint32_t other_of(std::uint32_t a, std::uint32_t b, std::uint32_t one) {
   std::uint32_t other;
   asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(other) : "r"(a), "r"(b), "r"(one));
@@ -124,8 +124,8 @@ __device__ __forceinline__ void sort_window(std::uint32_t* words, const Put& put
   }
 }
 
-// A cell that crosses a border between windows: its words from `first` to the border are sorted, and so are those from
-// the border to `last`, by the bits of `mask`.
+// A cell that crosses a border between windows. Its words from `first` to the border and from the border to `last` are
+// sorted, each by the bits of `mask`.
 struct CellAcross {
   std::uint32_t first, border, last, mask;
 };

@@ -144,8 +144,8 @@ KFN Int grown(bool cubic, Int error) {
   return cubic ? static_cast<Int>(static_cast<Unsigned>(error) + (static_cast<Unsigned>(error) + 3) / 4) : error;
 }
 
-// Bounds of the errors of `count` chunks. They fit Int: errors and coefficients are below 2^(b + 1) for integers of b
-// bits (27 or 56), so the bound after three passes is below 6 * 2^(b + 1). A bound comes from the errors of four
+// Bounds of the errors of `count` chunks. They fit Int: for integers of b bits (27 or 56) errors and coefficients are
+// below 2^(b + 1). So the bound after three passes is below 6 * 2^(b + 1). A bound comes from the errors of four
 // neighbours, and the unknown part of coefficients.
 template <bool kCubic, class Int>
 inline void bounds_of_chunks(const Int* a, const Int* b, const Int* c, const Int* d, const Int* largest, Int missing,

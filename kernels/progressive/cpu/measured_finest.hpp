@@ -211,9 +211,9 @@ class FinestGrid {
     return known_ + ((z / 2 - coarse_.lo[0]) * rows_ + row_of(y)) * pitch_;
   }
 
-  // Computes the marked chunks of `rows` rows, and the chunks beside them (whose points the next pass needs), from the
-  // neighbours of the first row; and the errors around chunks. `first_row`: the first row's index in its unit;
-  // y_of(row): the row's y.
+  // Computes the marked chunks of `rows` rows from the neighbours of the first row, and the errors around chunks.
+  // Chunks beside marked ones are computed, too: the next pass needs their points. `first_row`: the first row's index
+  // in its unit; y_of(row): the row's y.
   template <class Raise, class Where>
   void make_rows(int axis, std::uint64_t z, const Where& y_of, std::uint64_t first_row, std::uint64_t rows,
                  const Neighbours<Int>& from, const std::uint8_t* wanted, Int* to, Int* around, Raise&& raise) {

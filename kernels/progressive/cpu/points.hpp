@@ -38,8 +38,8 @@ inline constexpr std::uint64_t kRunPoints = 512;  // the most points of a run th
 
 PYF_BEGIN_TARGET
 
-// Visits points first to first + count - 1 of row (z, y) of a unit in runs with one stencil: visit(neighbours, first
-// point, number of points, number of points before); points are q.step(unit) apart.
+// Visits points first to first + count - 1 of row (z, y) of a unit in runs with one stencil. Calls visit(neighbours,
+// first point, number of points, number of points before); points are q.step(unit) apart.
 template <class Int, class Visit>
 KFN void visit_run(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, std::uint64_t z, std::uint64_t y,
                    std::uint64_t first, std::uint64_t count, Visit&& visit) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pieces of tiles to planes (docs/format.md, section 13.5). A warp decodes a tile, four words in each lane, plane by
-// plane: the classes of positions; their ones, stored as bits or as runs (runs.cuh); then signs and bits of significant
-// positions. Counts give the offsets of bits.
+// plane. First come the classes of positions and their ones, stored as bits or as runs (runs.cuh). Then come signs and
+// bits of significant positions. Counts give the offsets of bits.
 #pragma once
 
 #include <cstdint>

@@ -102,8 +102,8 @@ Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& 
 Status decode_progressive_frames(const FrameInfo& info, const std::vector<ProgressiveFrame>& frames, int level,
                                  std::uint64_t start, std::uint64_t stop, cudaStream_t stream);
 
-// Checks that `available` bytes of a frame in host memory hold its first `segments` segments, and that `value_bytes` is
-// the size of the grid of `level`. *end: the end of the last needed byte.
+// Checks that `available` bytes of a frame in host memory hold its first `segments` segments. Also checks that
+// `value_bytes` is the size of the grid of `level`. *end: the end of the last needed byte.
 Status check_progressive_part(const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level,
                               std::size_t value_bytes, FrameInfo* info, std::uint64_t* end);
 // The decoding job of a frame whose first `bytes` bytes are in device memory.

@@ -26,7 +26,7 @@ std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::s
   return level < layout.levels ? Arrays::padded(layout.grids[level].count() * width) : 0;
 }
 
-// The memory of a frame's planes, reused when errors are measured: two grids of a reader, used in turn, and bricks of
+// The memory of a frame's planes, reused when errors are measured. Two grids of a reader, used in turn, and bricks of
 // errors replace the planes.
 struct ReaderMemory {
   std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Planes of tiles to pieces (docs/format.md, section 13.5). A warp takes a tile, four words of each plane in a lane:
-// significant positions stay in registers, neighbours come by shuffles. A piece is assembled in shared memory: counts
+// significant positions stay in registers, neighbours come by shuffles. A piece is assembled in shared memory. Counts
 // give the offset of every class, sign and bit of a significant position; lengths give the offsets of runs.
 #pragma once
 
@@ -43,8 +43,8 @@ __device__ __forceinline__ std::uint32_t put_masked_words(std::uint32_t* words, 
   return all;
 }
 
-// Calls visit(run) for the runs in front of the ones of a lane's words in a class, whose positions are numbered from
-// `rank` on; `end`: the end of the previous one. Returns the end of the last one.
+// Calls visit(run) for the runs in front of the ones of a lane's words in a class. The class's positions are numbered
+// from `rank` on; `end`: the end of the previous one. Returns the end of the last one.
 template <class Visit>
 __device__ __forceinline__ std::uint32_t visit_runs(const LaneWords& ones, const LaneWords& mask, std::uint32_t rank,
                                                     std::uint32_t end, const Visit& visit) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Errors of readers, measured (docs/format.md, section 13.6): the passes of a level in one kernel, for many readers at
 // once. A warp takes a reader; the warps of a block take the same region of the array and share its coefficients and
-// integers. A warp marches along y with four rows of known points in registers, of one plane and of the plane that the
-// pass along z makes behind it; neighbours along x are in adjacent lanes. A region is skipped if the errors at the
-// level above and its coefficients are too small for a larger error than the one found so far.
+// integers. A warp marches along y with four rows of known points in registers. The rows are of one plane, and of the
+// plane behind it that the pass along z makes. Neighbours along x are in adjacent lanes. A region is skipped if its
+// coefficients and the errors at the level above are too small to exceed the largest error so far.
 #pragma once
 
 #include <cstdint>
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     }
     *to = all;
   };
-  // kWideRows: start and stride of the rows of items: in tiles, whose rows are 32 values apart, or in the grid; own
-  // rows start in the reader's grid
+  // kWideRows: start and stride of the rows of items, in tiles (rows 32 values apart) or in the grid; own rows start in
+  // the reader's grid
   const Int** const offsets = reinterpret_cast<const Int**>(shared_memory + Items::vectors(warps)) + threadIdx.x % 32;
   std::uint64_t* const own_offsets = reinterpret_cast<std::uint64_t*>(offsets + 32 * Items::kShared);
   std::uint64_t* const apart = own_offsets - threadIdx.x % 32 + 32 * Items::kOwn;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Regions of a level in which errors are measured (measure.cuh): a lane's points, the neighbours that they are
-// predicted from, and a bound of a reader's errors there.
+// Regions of a level in which errors are measured (measure.cuh): a lane's points, their neighbours for prediction, and
+// a bound of a reader's errors.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ __device__ __forceinline__ Wide<Int> predict_around(const Around& how, const Wid
   return out;
 }
 
-// A lane's region of a level: task `number` of the level takes rows first to first + steps - 1 of a plane of known
-// points and of the plane behind it; the lane takes points x to x + kN - 1 of them.
+// A lane's region of a level. Task `number` of the level takes rows first to first + steps - 1 of a plane of known
+// points, and of the plane behind it. The lane takes points x to x + kN - 1 of these rows.
 template <class Int>
 struct MeasuredRegion {
   static constexpr std::uint32_t kN = kWide<Int>;

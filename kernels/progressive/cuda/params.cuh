@@ -252,7 +252,7 @@ struct MeasureLevel {
   std::uint32_t lanes, pieces, marches, steps;
 };
 
-// Points of a line that a lane computes from four known ones, at the third level; lanes of a warp that compute points
+// Points of a line that a lane computes from four known ones, at the third level. Lanes of a warp that compute points
 // of their own.
 inline constexpr std::uint32_t kLinePoints = 32, kLineLanes = 30;
 
@@ -284,8 +284,8 @@ inline void units_of_level(const ProgressiveLayout& layout, int level, int (&uni
   for (int u = 0; u < layout.units; ++u)
     if (layout.unit[u].level == level) unit[layout.unit[u].axis] = u;
 }
-// Whether rows of a level and of the level above are aligned to 16 bytes, for integers of `width` bytes, and have at
-// least four points along x. The rows of tiles must also equal the unit's.
+// Whether rows of a level and of the level above are aligned to 16 bytes, and have at least four points along x.
+// Integers have `width` bytes. The rows of tiles must also equal the unit's.
 inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_t width) {
   const std::uint64_t row = layout.grids[level + 1].x;
   bool wide = row >= 4 && row % (16 / width) == 0 && layout.grids[level].x == 2 * row;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The runs of a class (docs/format.md, section 13.5) by a warp, a word of 32 bits in each lane. Whether a one ends a
 // run's zeros or belongs to its low bits depends on all bits before. So each lane parses its word as if a run started
-// there, and again while the previous lane ends elsewhere: after two or three rounds all agree. Prefix sums of runs,
-// zeros and low bits then give the positions of the class's ones.
+// there, and again while the previous lane ends elsewhere. After two or three rounds all lanes agree. Prefix sums of
+// runs, zeros and low bits then give the positions of the class's ones.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From values to integers: the CPU's scan_values() and fill_integers(), by minima, maxima and counts, so that the order
-// of threads changes nothing (docs/format.md, section 13.3; kernels/progressive/FORMAT.md).
+// From values to integers: the CPU's scan_values() and fill_integers() (docs/format.md, section 13.3;
+// kernels/progressive/FORMAT.md). Only minima, maxima and counts are used, so the order of threads changes nothing.
 #pragma once
 
 #include <cstdint>

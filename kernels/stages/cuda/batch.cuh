@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The start and the end of encoding a batch of chunks in tiles, on the host: headers, value ranges (relative bounds), a
-// plan for each chunk; then the codecs launch passes over tiles; then chunks that did not get smaller are copied. A
-// pass that finds nothing to do costs a launch.
+// The start and the end of encoding a batch of chunks in tiles, on the host. The start makes headers, value ranges (for
+// relative bounds) and a plan for each chunk. Then the codecs launch passes over tiles; an empty pass costs a launch.
+// The end copies the values of chunks that did not get smaller.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class TileBatch {
   Workspace workspace_;
 };
 
-// Whether a frame with this many tiles has no space for its directory, or for anything after it (as
-// core/cpu_driver.cpp).
+// Whether a frame with this many tiles has no space for its directory, or none behind it: the rule of
+// core/cpu_driver.cpp.
 inline bool lacks_space(std::uint64_t tiles, std::uint64_t value_bytes) {
   return tiles >= value_bytes / 4 || 4 * (tiles + 1) >= value_bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time: Byte g of
+// Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time. Byte g of
 // values j, j + 8, j + 16, j + 24 is gathered into word j. The eight words are four 8x8 bit matrices side by side,
 // which three rounds of swaps transpose (Hacker's Delight, 7-3). stages/simd does the same with vectors.
 //
@@ -128,7 +128,7 @@ __device__ __forceinline__ void write_planes(const Code (&d)[32], int planes, st
   });
 }
 
-// The OR of differences in zigzag form, for the number of planes that all of them need.
+// The OR of differences in zigzag form: the number of planes that the widest one needs.
 template <class Code>
 struct Spread;
 template <>
@@ -154,7 +154,7 @@ struct Spread<std::uint64_t> {
   __device__ __forceinline__ int planes() const { return magnitude != 0 ? bit_width(magnitude) + 1 : any != 0 ? 1 : 0; }
 };
 
-// The same of all differences except the first.
+// The OR of all differences except the first.
 template <class Code>
 __device__ __forceinline__ Spread<Code> spread_of_rest(const Code (&d)[32]) {
   Spread<Code> spread;

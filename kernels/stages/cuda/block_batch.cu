@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding batches of chunks in block tiles (block_batch.cuh): a pass over all tiles of quantised chunks, and a pass
-// over tiles of bit-exact chunks.
+// Encoding batches of chunks in block tiles (block_batch.cuh): a pass over quantised chunks, and a pass over bit-exact
+// chunks.
 #include "stages/cuda/block_batch.cuh"
 
 #include <algorithm>

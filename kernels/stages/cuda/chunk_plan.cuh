@@ -20,7 +20,7 @@ inline constexpr int kSampleThreads = 1024;  // of a block that makes a plan: on
 
 static_assert(kSampleThreads == kSampleValues);
 
-// Lowest and highest value of a chunk as keys that order as the floats do (0: no value yet); `low` is inverted, so that
+// Lowest and highest value of a chunk as keys in the order of the floats. 0: no value yet; `low` is inverted, so that
 // both grow.
 struct RangeKeys {
   unsigned long long low, high;

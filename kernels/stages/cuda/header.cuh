@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frame headers written on the device (docs/format.md, section 2): the host provides a template with all it knows; one
-// warp adds the device's choices and the checksum.
+// Frame headers written on the device (docs/format.md, section 2): the host fills a template; one warp adds the
+// device's choices and the checksum.
 #pragma once
 
 #include <cstdint>

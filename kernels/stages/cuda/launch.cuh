@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels in sequence on a stream, each one's launch overlapping the end of the previous kernel (programmatic dependent
-// launch, compute capability 9.0 and later; elsewhere an ordinary launch). All thread blocks of such a kernel call
-// follow() before they access memory.
+// Kernels in sequence on a stream: the launch of each overlaps the end of the previous one. This is programmatic
+// dependent launch, from compute capability 9.0 on; older devices get ordinary launches. All thread blocks of such a
+// kernel call follow() before they access memory.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -53,8 +53,8 @@ struct LaunchGrid : Grid {
   LaunchGrid(const Grid& grid) : Grid(grid), by_gx(grid.gx), by_gy(grid.gy), by_gz(grid.gz), by_tiles(grid.tiles) {}
 };
 
-// Posted sizes of a batch's tiles (size + 1; 0: not posted), and the sums of all sizes up to each tile (1 or 0: whether
-// the sum is valid; the sum). In words.
+// Sizes of a batch's tiles, and the sums of all sizes up to each tile, in words. A size is posted as size + 1; 0: not
+// posted. A sum has a flag (1: valid) in front.
 struct TileSums {
   std::uint32_t* sizes;
   uint2* ends;

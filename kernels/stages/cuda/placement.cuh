@@ -2,7 +2,7 @@
 // Offsets of a frame's tiles: a running sum over their sizes during encoding, in one pass. One thread block, the
 // scanner, reads the sizes as they are posted and publishes the sum of words up to each tile. The others read the sum
 // they need one tile later, when it has long been published. Decoupled look-back (every tile adds up its predecessors)
-// is slower: its frontier advances 32 tiles for each round trip to the L2 cache, which limits the encoder to 1.9 TB/s
+// is slower. Its frontier advances 32 tiles for each round trip to the L2 cache: at most 1.9 TB/s
 // (docs/lab/gpu-kernels.md).
 #pragma once
 

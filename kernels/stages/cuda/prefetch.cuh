@@ -7,8 +7,8 @@
 namespace pyfilter::cuda {
 
 // For values to encode: one prefetch a line of 128 bytes. It brings one of the line's four sectors, and the translation
-// and lookup for the line. Prefetching all four sectors is slower than none (1-D tiles encode at 2.0 TB/s with four
-// prefetches a line, 2.95 with one), and so are range prefetches.
+// and lookup for the line. Prefetching all four sectors is slower than none: 1-D tiles encode at 2.0 TB/s with four
+// prefetches a line, 2.95 with one. Range prefetches are slower, too.
 __device__ __forceinline__ void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
 // For frames, of which few bytes make many values: a whole range, divided among kSharers threads, of which this is

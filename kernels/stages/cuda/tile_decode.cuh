@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoding tiles on the GPU (docs/format.md, sections 4.2 to 6); stages/tile_decode.hpp is the same on the CPU. A
-// thread block copies a tile, located by the directory, into shared memory; each thread finds its planes, turns them
-// into 32 values in registers and stores them. Sizes must add up before anything is read by them, so no read leaves the
-// tile, whatever its bytes; a contradiction is written to the frame's fault word.
+// thread block copies a tile, located by the directory, into shared memory. Each thread finds its planes, turns them
+// into 32 values in registers and stores them. Sizes must add up before they are used, so no read leaves the tile,
+// whatever its bytes. A contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace pyfilter::cuda {
 
-// A tile's bytes share the memory of its values. They have memory of their own if warps store only their own rows and
-// the tile is small: then no warp waits until all warps have read the bytes.
+// A tile's bytes share the memory of its values. In a small tile whose warps store only their own rows, the bytes have
+// memory of their own: no warp waits until all warps have read them.
 template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;
@@ -69,8 +69,8 @@ __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const De
   prefetch_range<32>(from, bytes, threadIdx.x % 32);
 }
 
-// Copies `count` words to shared memory, 16 bytes at a time if source and destination have the same alignment, and
-// calls meanwhile() while the copy is in flight.
+// Copies `count` words to shared memory, 16 bytes at a time if source and destination have the same alignment. Calls
+// meanwhile() while the copy is in flight.
 template <class Meanwhile>
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
                                                            std::uint8_t* arena, const Meanwhile& meanwhile) {

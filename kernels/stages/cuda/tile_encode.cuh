@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encoding tiles on the GPU (docs/format.md, sections 4.2 to 5); stages/tile_encode.hpp is the same on the CPU. Each of
 // 128 threads keeps 32 values in registers: codes, differences and planes never leave them. Shared memory holds the
-// tile's values, then the tile's bytes. Their offset in the frame depends on the tiles before (placement.cuh), so the
-// bytes wait in shared memory while the thread block works on its next tile. Tiles are numbered by tickets, so progress
-// does not depend on the order of thread blocks.
+// tile's values, then the tile's bytes. The offset of these bytes in the frame depends on all earlier tiles
+// (placement.cuh). So they wait in shared memory while the thread block encodes its next tile. Tiles are numbered by
+// tickets, so progress does not depend on the order of thread blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of encoding a tile: values from memory to quantised, differenced, zigzag residuals in registers;
-// special values are sorted out on the way.
+// The first half of encoding a tile: values from memory to quantised, differenced, zigzag residuals in registers.
+// Special values are sorted out on the way.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32]
   return misfits[0];
 }
 
-// A value is in reach if its code is a sum of residuals of at most this many bits, with a first residual of at most
-// five more. The reach is 2^(f - 1) quanta (f: bits of the fraction): 2^(f - 3) + 63 * 2^(f - 8) is less.
+// A value is in reach if its code is a sum of residuals of at most this many bits. The first residual may have five
+// bits more. The reach is 2^(f - 1) quanta (f: bits of the fraction): 2^(f - 3) + 63 * 2^(f - 8) is less.
 template <class Code>
 inline constexpr int kReachBits = (sizeof(Code) == 4 ? 23 : 52) - 7;
 

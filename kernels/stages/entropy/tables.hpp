@@ -180,8 +180,8 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   return true;
 }
 
-// An entry of the decoder's table of 2^10 slots: symbol, frequency, rank of the slot within the symbol's slots, raw
-// bits coded together with the symbol.
+// An entry of the decoder's table of 2^10 slots: symbol, frequency, rank of the slot within the symbol's slots, and the
+// symbol's raw bits.
 constexpr KFN std::uint32_t decode_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
   const std::uint32_t raw = symbol == kEscape ? 0 : raw_bits(symbol);
   return symbol | frequency << 8 | rank << 19 | (raw < kInnerBits ? raw : kInnerBits) << 29;
@@ -192,8 +192,8 @@ KFN void make_decode_table(const Frequencies& f, std::uint32_t* entries) {
     for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = decode_entry(s, f.of[s], i);
 }
 
-// A symbol's entry for the encoder: frequency, first slot, and the division as a product: x / frequency is the high
-// half of x * reciprocal, shifted, for x below 2^31.
+// A symbol's entry for the encoder: frequency, first slot, and a reciprocal. x / frequency is the high half of x *
+// reciprocal, shifted, for x below 2^31.
 struct EncodeEntry {
   std::uint32_t reciprocal = 0;
   std::uint32_t packed = 0;  // frequency, first slot << 11, shift << 21

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A map between values and codes (stages/quantizing_map.hpp and others) behind plain functions on rows of values. The
-// other steps of a packed tile see codes only, so they are compiled once for each code width, not for each map.
+// A map between values and codes (stages/quantizing_map.hpp and others) behind plain functions on rows of values. All
+// other steps of a packed tile work on codes: they are compiled once for each code width, not for each map.
 // map_steps.hpp has the functions, cpu/maps_*.cpp the instances.
 #pragma once
 
@@ -37,7 +37,7 @@ struct ValueRows {
 struct ChainTarget {
   void* values;
   bool in_array;
-  const Grid* grid;  // of the array that the copy is for
+  const Grid* grid;  // the array's grid, if the target is a copy
   const TileBox* box;
   std::uint64_t start, stop;
   const void* out;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The choice of a chunk's predictor: the one with the fewest bits for a sample of tiles spread evenly over the chunk.
-// Only integers are summed, so evaluation order, threads and devices do not change the choice. It decides the ratio,
-// never the bound.
+// Only integers are summed, so evaluation order, threads and devices do not change the choice. The choice changes the
+// ratio, never the bound.
 #pragma once
 
 #include <bit>
@@ -56,7 +56,8 @@ inline void find_candidates(const Request& request, bool (&open)[kCandidates]) {
 }
 
 // The number of sampled values. Every candidate is tried on the tiles around the same values, spread over the chunk by
-// the golden ratio. Small chunks get twice as many samples if an entropy coder follows, which is slower anyway.
+// the golden ratio. In front of an entropy coder small chunks get twice as many samples: the slower coder hides their
+// cost.
 KFN std::uint64_t sample_count(std::uint64_t values, bool entropy = false) {
   const std::uint64_t tiles = values / 4096;
   if (entropy && tiles < 128) return tiles < 8 ? tiles + 1 : tiles < 32 ? 8 : tiles / 4;
@@ -99,8 +100,8 @@ KFN std::uint32_t coded_width(Code residual) {
 }
 KFN std::uint32_t coded_block_cost(std::uint32_t bits) { return bits == 0 ? 0 : bits + 16; }
 
-// Bits of a tile scaled to 4096 values from its `inside` values: the bits of its blocks, the planes of widths between
-// the narrowest and the widest, and the head.
+// Bits of a tile, scaled from its `inside` values to 4096. They are the blocks' bits, the planes of widths between the
+// narrowest and the widest, and the head.
 KFN std::uint64_t tile_cost(std::uint64_t bits, std::uint32_t narrowest, std::uint32_t widest, std::uint32_t inside) {
   if (widest == 0) return bits;
   const auto rate_planes = static_cast<std::uint32_t>(bit_width(widest - narrowest));

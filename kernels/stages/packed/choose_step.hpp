@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The step of a chunk with a bound relative to each value, and whether quantising pays: stages/sample.hpp for such
-// bounds, with the same sample and rules.
+// The step of a chunk with a bound relative to each value, and whether quantising pays. Sample and rules are those of
+// stages/sample.hpp.
 #pragma once
 
 #include <bit>
@@ -45,8 +45,8 @@ struct SampledLogarithm {
   }
 };
 
-// The sentinel: the fill value, unless it is an undeclared zero; else the first sampled value that is zero, infinite or
-// NaN, if it occurs at least twice.
+// The sentinel: the fill value, unless it is an undeclared zero. Otherwise the first sampled value that is zero,
+// infinite or NaN, if the sample has it twice.
 template <class T>
 inline bool choose_log_sentinel(const Request& request, const T* sample, std::size_t count,
                                 typename FloatTraits<T>::Code* bits) {

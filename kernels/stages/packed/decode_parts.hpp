@@ -127,7 +127,7 @@ template <int S>
   // planes of the tile
   const std::uint8_t* plane = bytes + head.bytes();
   std::uint32_t masked[4] = {};
-  BlockBits all;  // blocks with any such bit
+  BlockBits all;  // blocks with a bit in any of the planes
   const auto note = [&] {
     for (int w = 0; w < 4; ++w) all.words[w] |= load_le<std::uint32_t>(plane + 4 * w);
   };

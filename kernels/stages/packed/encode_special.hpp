@@ -106,9 +106,9 @@ KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32
   }
 }
 
-// Codes for special values: along each line the last plain code, at its start the first plain code; for lines without
-// plain codes, those of another line (line_source()). Rows outside the present blocks keep their codes: line_source()
-// finds the row that they repeat first.
+// Codes for special values: the last plain code before them in the line, at the line's start its first plain code. A
+// line without plain codes takes the codes of another line (line_source()). Rows outside the present blocks keep their
+// codes: line_source() finds the row that they repeat first.
 template <class Code, int S>
 [[gnu::noinline]] inline void fill_lines(const TileBox& box, PackedScratch<Code>& s) {
   using Lines = TileLines<S>;

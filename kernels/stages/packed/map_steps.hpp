@@ -145,7 +145,8 @@ struct MapSteps {
     return narrow.fit();
   }
 
-  // Values without a code take the code before them in the run, leading ones the run's first code, or 0.
+  // A value without a code takes the previous code of its run. Before the run's first code it takes that code, in a run
+  // without codes 0.
   static void sample_runs(const void* m, const void* values, std::uint32_t runs, Code* codes) {
     const Map map = map_at(m);
     for (std::uint32_t run = 0; run < runs; ++run) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Missing values of a packed tile (docs/format.md, section 7.4): block masks predicted from neighbouring blocks, and
-// the lines whose codes stand in for lines without codes. For CPU and GPU.
+// Missing values of a packed tile (docs/format.md, section 7.4): prediction of block masks from neighbouring blocks,
+// and substitutes for lines without codes. For CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -143,8 +143,9 @@ KFN int nearest_line(const std::uint32_t* filled, int line, int from, int to) {
   return last >= 0 ? last : first_bit(filled, line, to);
 }
 
-// For a line without ordinary values, the line whose codes it copies: the last before it in its slab, else the first of
-// the slab; if the slab has none, the same line of an earlier slab. `filled`: lines with ordinary values. -1: none.
+// The line whose codes a line without ordinary values copies, or -1. `filled`: lines with ordinary values. The first
+// that exists is taken: the last filled line before it in the slab, the slab's first filled line, the same line of an
+// earlier slab.
 template <int S>
 KFN int line_source(const std::uint32_t* filled, int line) {
   constexpr int kGroup = TileLines<S>::kGroup;

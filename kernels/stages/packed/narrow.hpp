@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes the codes of a tile strip by strip, in 32 bits, if all values are ordinary and all codes have at most 28
-// bits, as in most tiles. Used for residuals in front of an entropy coder, and for the sample that selects the
+// Computes the codes of a tile strip by strip, in 32 bits. All values must be ordinary and all codes at most 28 bits
+// wide, as in most tiles. Used for residuals in front of an entropy coder, and for the sample that selects the
 // predictor.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parameters of the codecs of packed tiles (docs/format.md, sections 7.1 and 8.1): parameter 0 is the tile shape,
-// parameter 2 of a frame the order of differences.
+// Parameters of the codecs of packed tiles (docs/format.md, sections 7.1 and 8.1): 0 is the tile shape, 2 (of a frame)
+// the order of differences.
 #pragma once
 
 #include "core/codec.hpp"

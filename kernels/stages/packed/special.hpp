@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of packed tiles (docs/format.md, section 7.2): the counterpart of stages/special.hpp, plus the masks
-// of zeros and negative values of frames with a pointwise relative bound. Missing values (equal to the sentinel) are
-// stored by missing.hpp.
+// Special values of packed tiles (docs/format.md, section 7.2), as stages/special.hpp has them for block tiles. Frames
+// with a pointwise relative bound also have masks of zeros and of negative values. Missing values (equal to the
+// sentinel) are stored by missing.hpp.
 #pragma once
 
 #include <cstdint>

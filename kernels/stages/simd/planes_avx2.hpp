@@ -149,7 +149,7 @@ KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, in
 // for up to three planes one plane at a time is faster: each byte tests its own bit of the broadcast plane
 inline constexpr int kFewPlanes = 3;
 
-// Unpacks up to 8 planes to bytes, in words of four values; the halves of v have values 0 to 3 and 4 to 7 of each
+// Unpacks up to 8 planes to bytes, in words of four values. The halves of v have values 0 to 3 and 4 to 7 of each
 // eight.
 KFN __m256i unpack_byte(const std::uint8_t* words, int planes) {
   if (planes > kFewPlanes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 32 words <-> up to 32 bit planes with AVX-512 VBMI and GFNI (the functions of planes_generic.hpp). Two bytes of all
-// 32 values fill one register with eight 8x8 bit matrices. A byte shuffle gathers them, an affine instruction
-// transposes them (the matrix is its operand, unit vectors its input), and a shuffle puts the planes in order.
+// 32 values fill one register with eight 8x8 bit matrices. A byte shuffle gathers them. An affine instruction
+// transposes them: the matrix is its operand, unit vectors are its input. Another shuffle puts the planes in order.
 #pragma once
 
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Joins rows of a block, takes differences along its axes, and sums them up again. With the whole vocabulary a block
-// stays in registers from axis to axis, whether a register holds a part of a row, a row, or several rows.
+// stays in registers from axis to axis. A register holds a part of a row, a row, or several rows.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The flags part of the SIMD vocabulary (vector.hpp) with NEON: 16 lanes are narrowed to bytes, each byte keeps its own
-// bit, and eight bytes add up to eight bits of the mask.
+// The flags part of the SIMD vocabulary (vector.hpp) with NEON: 16 lanes are narrowed to bytes and each byte keeps its
+// own bit. Eight bytes add up to eight bits of the mask.
 #pragma once
 
 #include <arm_neon.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first half of encoding a packed tile: values from memory to quantised codes in registers, a block of 32 for each
-// thread; special values are sorted out on the way.
+// thread. Special values are sorted out on the way.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/decode.hpp is the same on the CPU. A
-// thread block takes a tile, each thread a block of 32 values. Sizes must add up before anything is read by them, so no
-// read leaves the tile, whatever its bytes; a contradiction is written to the frame's fault word.
+// thread block takes a tile, each thread a block of 32 values. Sizes must add up before they are used, so no read
+// leaves the tile, whatever its bytes. A contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>

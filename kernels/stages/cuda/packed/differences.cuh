@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Differences through a packed tile and their sums (docs/format.md, section 7.3), by threads that hold a block each;
+// Differences through a packed tile and their sums (docs/format.md, section 7.3), by threads with a block each.
 // stages/packed/differences.hpp is the same on the CPU. Blocks are numbered along z, then y, then x. Neighbours along z
 // and y are lanes of one warp; along x every second pair is. For the other pairs, codes of the previous warp come
 // through shared memory (`faces`, after a barrier). Codes are biased; the bias cancels except in the tile's first code.
@@ -148,7 +148,7 @@ __device__ __forceinline__ void raise_order(Code (&c)[32]) {
   }
 }
 
-// Differences of planes and volumes -> sums over 32 blocks, in place, without the carry into each line along x, which
+// Differences of planes and volumes -> sums over 32 blocks, in place. The carry into each line along x is not added; it
 // goes to `before`. `first`: these are the tile's first blocks along x.
 template <int S, class Code>
 __device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], Code (&before)[kFaceCodes<S>]) {
@@ -173,8 +173,8 @@ __device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], 
   axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, true, [](int line) { return line * kRow; }, before);
 }
 
-// Differences -> sums, in place, without the carry into each line along x (`before`, over the lanes of this warp; faces
-// carry it to the next warps). Part 2 follows a barrier.
+// Differences -> sums, in place, without the carry into each line along x. `before` is the carry over the lanes of this
+// warp; faces carry it to the next warps. Part 2 follows a barrier.
 template <int S, class Code>
 __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&before)[kFaceCodes<S>],
                                             Faces<S, Code>& faces) {

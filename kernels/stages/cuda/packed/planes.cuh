@@ -21,8 +21,7 @@ __device__ __forceinline__ void pack_all(const Code (&d)[32], int highest, std::
   residual_planes(d, highest, [&](int p, std::uint32_t plane) { w[p] = plane; });
 }
 
-// split_exception() without an early exit. From the plane where the exception ends upwards, the OR of all planes has at
-// most one bit set; the remaining planes are the ones below.
+// split_exception() without an early exit. Above the remaining planes, the OR of all planes has at most one bit set.
 template <int kPlanes>
 __device__ __forceinline__ Exception split_planes(int width, int highest, const std::uint32_t (&w)[kPlanes]) {
   std::uint32_t any = 0, top = 0, bits[kPlanes / 32] = {};

@@ -116,10 +116,10 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
   }
 }
 
-// Calls visit(i, offset, index, inside) for the positions of a tile that this thread moves one by one: neighbouring
-// threads take neighbours along x, whatever their alignment. i: counts the values of a batch. index: in the array, or
-// of the nearest position inside. inside: whether the position is inside; always if the tile is whole. Calls flush()
-// after every batch.
+// Calls visit(i, offset, index, inside) for the positions that this thread moves one by one. Neighbouring threads take
+// neighbours along x, whatever their alignment. i: counts the values of a batch. index: in the array, or of the nearest
+// position inside. inside: whether the position is inside; always if the tile is whole. Calls flush() after every
+// batch.
 inline constexpr unsigned kBatch = 8;
 template <int S, class Value, bool kWhole, class Visit, class Flush>
 __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit, Flush flush) {
