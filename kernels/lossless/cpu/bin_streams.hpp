@@ -11,6 +11,7 @@
 #include "core/bits.hpp"
 #include "core/wire.hpp"
 #include "lossless/binned_plan.hpp"
+#include "lossless/cpu/bin_search.hpp"
 #include "stages/entropy/rans_step.hpp"
 #include "stages/simd/lanes.hpp"
 
@@ -22,16 +23,6 @@ KFN void neighbour_levels(const BinnedModel& model, const std::uint8_t* levels, 
                             *const c = levels - model.distance[2], *const d = levels - model.distance[3];
   for (std::uint32_t k = 0; k < kRows; ++k)
     mean[k] = static_cast<std::uint8_t>(static_cast<std::uint8_t>(a[k] + b[k] + c[k] + d[k] + 2) >> 2);
-}
-
-// Differences as unsigned numbers (zigzag, or counted from the lowest signed number), and back.
-template <class U>
-KFN U to_bin_order(bool zigzags, std::uint32_t width, U difference) {
-  return zigzags ? zigzag(difference) : above_lowest(width, difference);
-}
-template <class U>
-KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
-  return zigzags ? unzigzag(number) : from_lowest(width, number);
 }
 
 // Writes bits, lowest first. Overwrites up to eight bytes behind the last one written.
@@ -46,13 +37,7 @@ class BitSink {
     }
     put_few(value, bits);
   }
-  std::uint8_t* finish() {
-    if (count_ != 0) *at_++ = static_cast<std::uint8_t>(waiting_);
-    count_ = 0;
-    return at_;
-  }
-
- private:
+  // The same for at most 56 bits.
   KFN void put_few(std::uint64_t value, std::uint32_t bits) {
     waiting_ |= value << count_;
     store_le(at_, waiting_);
@@ -61,7 +46,13 @@ class BitSink {
     waiting_ >>= count_ & ~7u;
     count_ &= 7;
   }
+  std::uint8_t* finish() {
+    if (count_ != 0) *at_++ = static_cast<std::uint8_t>(waiting_);
+    count_ = 0;
+    return at_;
+  }
 
+ private:
   std::uint8_t* at_;
   std::uint64_t waiting_ = 0;
   std::uint32_t count_ = 0;
@@ -106,19 +97,32 @@ struct OffsetReader {
 template <class U>
 struct BinDecoder {
   DecodedBin<U> bin[kSymbols];
-  bool zigzags;
+  bool zigzags, few = true;  // few: no bin has more than 56 bits
   std::uint32_t width;
 
   BinDecoder(const BinModel& bins, std::uint32_t bits_of_value) : zigzags(bins.zigzag), width(bits_of_value) {
     for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+    for (std::uint32_t s = 0; s < bins.bins; ++s) few = few && bins.bits[s] <= 56;
     for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // marks symbols without a bin
   }
   // Takes the offsets of a step of 32 lanes without escapes.
   KFN void take_step(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {
+    if (few)
+      take_step_by<true>(symbols, in, levels, out);
+    else
+      take_step_by<false>(symbols, in, levels, out);
+  }
+  template <bool Few>
+  KFN void take_step_by(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {
     std::uint64_t bit = in.bit;
     for (std::uint32_t k = 0; k < kRows; ++k) {
       const DecodedBin<U> own = bin[symbols[k]];
-      out[k] = static_cast<U>(own.lowest + static_cast<U>(bits_at(in.from, bit, own.bits)));
+      std::uint64_t offset = 0;
+      if constexpr (Few)  // eight bytes have the bits, and the mask needs no exception
+        offset = load_le<std::uint64_t>(in.from + (bit >> 3)) >> (bit & 7) & ((std::uint64_t{1} << own.bits) - 1);
+      else
+        offset = bits_at(in.from, bit, own.bits);
+      out[k] = static_cast<U>(own.lowest + static_cast<U>(offset));
       levels[k] = own.level;
       bit += own.bits;
     }
@@ -202,80 +206,6 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
   return in.bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (in.bit % 8) == 0;
 }
 
-// Finds the bin of a number. A table maps the number's highest bits to the first possible bin; a few comparisons
-// follow, as many as the table's fullest entry needs.
-template <class U>
-class BinSearch {
- public:
-  struct Found {
-    std::uint32_t symbol;  // the escape if no bin has the number
-    U offset;
-  };
-
-  explicit BinSearch(const BinModel& bins) : zigzags_(bins.zigzag) {
-    std::fill_n(lowest_, kSymbols + 8, static_cast<U>(~U{0}));
-    for (std::uint32_t s = 0; s < bins.bins; ++s) {
-      lowest_[s] = static_cast<U>(bins.lowest[s]);
-      most_[s] = static_cast<U>(bins.bits[s] >= 8 * sizeof(U) ? ~U{0} : (U{1} << bins.bits[s]) - 1);
-    }
-    count_ = bins.bins;
-    if (count_ == 0) return;
-    if (!zigzags_) {  // signed order: equal cells from the lowest bin on
-      base_ = lowest_[0];
-      shift_ = static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[bins.bins - 1] - base_)) - 10));
-    }
-    std::uint32_t s = 0, before = 0;
-    for (std::uint32_t key = 0; key < kKeys; ++key) {
-      const U from = least_of(key);
-      while (s + 1 < bins.bins && lowest_[s + 1] <= from) ++s;
-      first_[key] = static_cast<std::uint8_t>(s);
-      compared_ = std::max(compared_, s - before);
-      before = s;
-    }
-    compared_ = std::max(compared_, bins.bins - 1 - before);
-  }
-  // Whether two comparisons always suffice.
-  bool is_short() const { return compared_ <= 2; }
-  template <bool Short = false>
-  KFN Found operator()(U number) const {
-    std::uint32_t s = first_[key_of(number)];
-    if constexpr (Short) {
-      s += lowest_[s + 1] <= number ? 1 : 0;
-      s += lowest_[s + 1] <= number ? 1 : 0;
-    } else {
-      while (s + 1 < count_ && lowest_[s + 1] <= number) ++s;
-    }
-    const U offset = static_cast<U>(number - lowest_[s]);
-    const bool has = (number >= lowest_[s]) & (offset <= most_[s]) & (s < count_);  // the largest number ends the list
-    return has ? Found{s, offset} : Found{kEscape, number};
-  }
-
- private:
-  static constexpr std::uint32_t kKeys = 1024;
-  KFN std::uint32_t key_of(U number) const {
-    if (zigzags_) {  // 16 keys for each octave
-      if (number < 64) return static_cast<std::uint32_t>(number);
-      const auto bits = static_cast<std::uint32_t>(bit_width(number));
-      return 16 * (bits - 3) + static_cast<std::uint32_t>(number >> (bits - 5) & 15);
-    }
-    const U cell = number < base_ ? U{0} : static_cast<U>(static_cast<U>(number - base_) >> shift_);
-    return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
-  }
-  // Returns the smallest number with this key.
-  U least_of(std::uint32_t key) const {
-    constexpr U kMost = static_cast<U>(~U{0});
-    if (zigzags_ && key < 64) return U{key};
-    if (zigzags_) return key / 16 + 3 > 8 * sizeof(U) ? kMost : static_cast<U>(U{16 + key % 16} << (key / 16 - 2));
-    const U above = static_cast<U>(U{key} << shift_);
-    return above >> shift_ == key && above <= kMost - base_ ? static_cast<U>(base_ + above) : kMost;
-  }
-
-  bool zigzags_;
-  U base_ = 0, lowest_[kSymbols + 8], most_[kSymbols + 8] = {};
-  std::uint32_t shift_ = 0, compared_ = 0, count_ = 0;
-  std::uint8_t first_[kKeys] = {};
-};
-
 // The symbols of a stream and the levels that select their tables, until the words are written.
 struct CodedSymbols {
   std::uint8_t *symbols, *tables;
@@ -286,13 +216,18 @@ struct FrequentSymbols {
   std::uint8_t of[kBinLevels][kSymbols] = {};
 
   FrequentSymbols(const BinModel& bins, const BinTables& tables) {
-    for (std::uint32_t level = 0; level < kBinLevels; ++level)
-      for (std::uint32_t s = 0; s < kSymbols; ++s)
-        of[level][s] = tables.symbols[tables.first_of_level[level] + s].frequency != 0 && s < bins.bins ? 1 : 0;
+    for (std::uint32_t level = 0; level < kBinLevels; ++level) {
+      const std::uint32_t table = tables.first_of_level[level];
+      if (level != 0 && table == tables.first_of_level[level - 1]) {
+        std::memcpy(of[level], of[level - 1], kSymbols);
+        continue;
+      }
+      for (std::uint32_t s = 0; s < bins.bins; ++s) of[level][s] = tables.symbols[table + s].frequency != 0 ? 1 : 0;
+    }
   }
 };
 
-template <bool Short, class U>
+template <bool Quick, bool Zigzags, class U>
 inline void code_symbols_by(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
                             const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
                             const CodedSymbols& coded, BitSink& sink) {
@@ -304,13 +239,18 @@ inline void code_symbols_by(const BinnedModel& model, const BinModel& bins, cons
     if (model.contexts) neighbour_levels(model, levels + first, level);
     std::memcpy(coded.tables + first, level, kRows);
     for (std::uint32_t k = 0; k < kRows; ++k)
-      numbers[k] = to_bin_order<U>(bins.zigzag, model.map.width, values[first + (k < lanes ? k : 0)]);
+      numbers[k] = to_bin_order<U>(Zigzags, model.map.width, values[first + (k < lanes ? k : 0)]);
     for (std::uint32_t k = 0; k < lanes; ++k) {
-      const auto [symbol, offset] = search.template operator()<Short>(numbers[k]);
+      const auto [symbol, offset] = search.template find<Quick, Zigzags>(numbers[k]);
       const bool escapes = frequent.of[level[k]][symbol] == 0;
       if (escapes) offsets.put(symbol, kEscapeBits);
       coded.symbols[first + k] = static_cast<std::uint8_t>(escapes ? kEscape : symbol);
       levels[first + k] = bins.level[symbol];
+      if constexpr (Quick)
+        if (symbol != kEscape) {
+          offsets.put_few(offset, bins.bits[symbol]);
+          continue;
+        }
       offsets.put(offset, bins.bits[symbol]);
     }
   }
@@ -322,10 +262,9 @@ template <class U>
 inline void code_symbols(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
                          const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
                          const CodedSymbols& coded, BitSink& offsets) {
-  if (search.is_short())
-    code_symbols_by<true>(model, bins, frequent, search, values, count, levels, coded, offsets);
-  else
-    code_symbols_by<false>(model, bins, frequent, search, values, count, levels, coded, offsets);
+  search.with_kind([&]<bool Quick, bool Zigzags>() {
+    code_symbols_by<Quick, Zigzags>(model, bins, frequent, search, values, count, levels, coded, offsets);
+  });
 }
 
 // Writes the words of a stream downwards from `end`, then its states. Returns where the words begin.

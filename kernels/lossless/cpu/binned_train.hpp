@@ -108,11 +108,10 @@ class BinnedTrainer {
     for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) {
       const std::int64_t from = first - static_cast<std::int64_t>(model.distance[k]);
       stream_at(model, stream, from, other_);
-      for (std::uint32_t i = 0; i < runs_.length; ++i) {
-        if (from + static_cast<std::int64_t>(i) < 0) continue;
-        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, other_[i])).symbol;
-        sums[i] = static_cast<std::uint8_t>(sums[i] + bins.level[symbol]);
-      }
+      search.find_symbols(model.map.width, other_, runs_.length, symbols_);
+      const auto before = static_cast<std::uint32_t>(std::clamp<std::int64_t>(-from, 0, runs_.length));
+      for (std::uint32_t i = before; i < runs_.length; ++i)
+        sums[i] = static_cast<std::uint8_t>(sums[i] + bins.level[symbols_[i]]);
     }
   }
 
@@ -127,8 +126,8 @@ class BinnedTrainer {
     const auto each_symbol = [&](std::uint64_t start, const auto& note) {
       add_levels(model, stream, search, static_cast<std::int64_t>(start), sums);
       stream_at(model, stream, static_cast<std::int64_t>(start), own_);
-      for (std::uint32_t i = 0; i < runs_.length; ++i)
-        note((sums[i] + 2) >> 2, search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i])).symbol);
+      search.find_symbols(model.map.width, own_, runs_.length, symbols_);
+      for (std::uint32_t i = 0; i < runs_.length; ++i) note((sums[i] + 2) >> 2, std::uint32_t{symbols_[i]});
     };
     for (const std::uint64_t start : starts_)
       each_symbol(start, [&](int level, std::uint32_t symbol) {
@@ -175,6 +174,7 @@ class BinnedTrainer {
   std::vector<std::uint64_t> starts_;  // of the runs in use
   double part_ = 1;
   U numbers_[kRunValues], remainders_[kRunValues], own_[kRunValues], other_[kRunValues];
+  std::uint8_t symbols_[kRunValues];
 };
 
 PYF_END_TARGET

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/bits.hpp"
@@ -163,11 +164,28 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
   model.level[kEscape] = kBinLevels - 1;
 }
 
+// Sorts numbers, by their bytes from the lowest on. Bytes that all numbers share are skipped.
+template <class U>
+inline void sort_numbers(std::vector<U>& numbers) {
+  std::uint32_t counts[sizeof(U)][256] = {};
+  for (const U x : numbers)
+    for (std::size_t byte = 0; byte < sizeof(U); ++byte) ++counts[byte][x >> (8 * byte) & 255];
+  std::vector<U> other(numbers.size());
+  for (std::size_t byte = 0; byte < sizeof(U); ++byte) {
+    std::uint32_t(&of)[256] = counts[byte];
+    if (numbers.empty() || of[numbers[0] >> (8 * byte) & 255] == numbers.size()) continue;
+    std::uint32_t before = 0;
+    for (std::uint32_t& count : of) before += std::exchange(count, before);
+    for (const U x : numbers) other[of[x >> (8 * byte) & 255]++] = x;
+    numbers.swap(other);
+  }
+}
+
 // Estimates the bits of a sample of numbers in bin order, with one table.
 template <class U>
 inline double bits_in_bins(const BinOrder<U>& order, std::vector<U>& sample) {
   constexpr std::uint32_t kWide = 4;  // log2 of the octaves in a group
-  std::sort(sample.begin(), sample.end());
+  sort_numbers(sample);
   double bits = 0;
   join_parts(cut_sample(order, sample, kWide), static_cast<std::uint32_t>(sample.size()), 12, &bits);
   return bits;
@@ -176,7 +194,7 @@ inline double bits_in_bins(const BinOrder<U>& order, std::vector<U>& sample) {
 // Chooses bins for a sample of numbers in bin order. `part`: the sample's share of all numbers.
 template <class U>
 inline void choose_bins(const BinOrder<U>& order, std::vector<U>& sample, double part, BinModel& model) {
-  std::sort(sample.begin(), sample.end());
+  sort_numbers(sample);
   std::vector<Interval> parts;
   for (std::uint32_t coarser = 0; coarser < 8; ++coarser) {
     parts = cut_sample(order, sample, coarser);
