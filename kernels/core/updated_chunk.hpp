@@ -28,7 +28,7 @@ struct FrameBytes {
 inline constexpr std::size_t kMostOrigins = 2;
 
 // Encodes values of which some were decoded from `frames` (kMostOrigins at most) and have the same index as there.
-// If no value comes from a frame, *kept is false and nothing is encoded; zeros and fill values do not count, since they
+// If no value comes from a frame, *kept is false and nothing is encoded. Zeros and fill values do not count, since they
 // are always exact. The caller then uses encode(). Errors and buffers are the same as for encode().
 Status encode_updated(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,
                       std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model of a chunk's streams, from counts of its symbols: the levels that share a table, the tables' frequencies,
-// the number of tiles in a group. Integers only, so threads and devices agree. Not part of the format.
+// The model of a chunk's streams, from counts of its symbols: levels that share a table, frequencies of tables, number
+// of tiles in a group. Integers only, so threads and devices agree. Not part of the format.
 #pragma once
 
 #include <cstddef>
