@@ -139,12 +139,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
     given = plain_array(array)
     request = make_request(codec, given.dtype, given.shape, fill_value)
     values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
-    frame = np.empty(host.max_frame_bytes(request), dtype=np.uint8)
-    if over is None:
-        size = host.encode(request, values, frame)
-    else:
-        size = host.encode_updated(request, values, frame_bytes(over), frame)
-    return host.bytes_of(frame[:size])
+    return host.encode_to_bytes(request, values, None if over is None else frame_bytes(over))
 
 
 def frame_bytes(frame: Buffer) -> NDArray[np.uint8]:

@@ -22,8 +22,15 @@ _LARGE = 8 << 20  # bytes: a few huge pages
 _ADVISES = hasattr(mmap, "MADV_HUGEPAGE") and sys.implementation.name == "cpython"
 _libc = ctypes.CDLL(None)
 _libc.madvise.argtypes, _libc.madvise.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
-_new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize  # with no content: it may be filled before others see it
-_new_bytes.argtypes, _new_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.py_object
+_MAKES_BYTES = sys.implementation.name == "cpython" and hasattr(ctypes.pythonapi, "_PyBytes_Resize")
+if _MAKES_BYTES:
+    # without content, bytes may be filled before others see them; addresses, so that nothing else holds the object
+    _new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+    _new_bytes.argtypes, _new_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.c_void_p
+    _resize_bytes = ctypes.pythonapi._PyBytes_Resize
+    _resize_bytes.argtypes, _resize_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.c_int
+    _release = ctypes.pythonapi.Py_DecRef
+    _release.argtypes, _release.restype = (ctypes.c_void_p,), None
 
 
 def check_request(request: abi.Request) -> None:
@@ -43,35 +50,56 @@ def max_frame_bytes(request: abi.Request) -> int:
 
 def encode(request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8]) -> int:
     """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes."""
+    return _encode(request, values, out.ctypes.data, out.nbytes)
+
+
+def encode_to_bytes(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8] | None = None) -> bytes:
+    """Return the frame of C-contiguous native ``values``; with ``old`` as `encode_updated`.
+
+    The frame is made in the bytes themselves, which then give back what they do not need. A copy would cost a call with
+    16 threads more than the codec does.
+    """
+    most = max_frame_bytes(request)
+
+    def encode_at(address: int) -> int:
+        if old is None:
+            return _encode(request, values, address, most)
+        return _encode_updated(request, values, old, address, most)
+
+    if not _MAKES_BYTES:
+        frame = np.empty(most, dtype=np.uint8)
+        return frame[: encode_at(frame.ctypes.data)].tobytes()
+    made = ctypes.c_void_p(_new_bytes(None, most))
+    try:
+        address = (made.value or 0) + bytes.__basicsize__ - 1
+        if most >= _LARGE and _ADVISES:
+            first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+            _libc.madvise(first, (address + most - first) // mmap.PAGESIZE * mmap.PAGESIZE, mmap.MADV_HUGEPAGE)
+        _resize_bytes(ctypes.byref(made), encode_at(address))
+        return bytes(ctypes.cast(made, ctypes.py_object).value)  # the object itself
+    finally:
+        if made.value:
+            _release(made)
+
+
+def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
+    """The same as `encode`, for values of which some were decoded from the frame ``old``."""
+    return _encode_updated(request, values, old, out.ctypes.data, out.nbytes)
+
+
+def _encode(request: abi.Request, values: NDArray[Any], address: int, capacity: int) -> int:
     size = ctypes.c_size_t(0)
     library.check(
         library.load().pyf_encode(
-            ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data, out.nbytes, ctypes.byref(size)
+            ctypes.byref(request), values.ctypes.data, values.nbytes, address, capacity, ctypes.byref(size)
         )
     )
     return size.value
 
 
-def bytes_of(frame: NDArray[np.uint8]) -> bytes:
-    """Return a copy of a frame as bytes.
-
-    A large one is first asked to be in huge pages, where the system has them on request: ``tobytes()`` would spend two
-    thirds of a call with 16 threads on the faults of small pages.
-    """
-    size = frame.nbytes
-    if size < _LARGE or not _ADVISES:
-        return frame.tobytes()
-    made: bytes = _new_bytes(None, size)
-    address = id(made) + bytes.__basicsize__ - 1
-    page = mmap.PAGESIZE
-    first = -(-address // page) * page
-    _libc.madvise(first, (address + size - first) // page * page, mmap.MADV_HUGEPAGE)
-    ctypes.memmove(address, frame.ctypes.data, size)
-    return made
-
-
-def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
-    """The same as `encode`, for values of which some were decoded from the frame ``old``."""
+def _encode_updated(
+    request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], address: int, capacity: int
+) -> int:
     size = ctypes.c_size_t(0)
     library.check(
         library.load().pyf_encode_updated(
@@ -80,8 +108,8 @@ def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.u
             values.nbytes,
             old.ctypes.data,
             old.nbytes,
-            out.ctypes.data,
-            out.nbytes,
+            address,
+            capacity,
             ctypes.byref(size),
         )
     )

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from pyfilter.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from types import TracebackType
 
 
 _HOST = (np.ndarray, np.generic, bytes, bytearray, memoryview, str, list, tuple, int, float, type(None))
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
+
+_found = 0  # the process in which the library could use CUDA
 
 
 def is_device_array(thing: object) -> bool:
@@ -101,25 +104,29 @@ def require() -> Any:
     DeviceError
         If there is no driver or no device, the library has no CUDA, or the process was forked after CUDA was used.
     """
+    global _found
     cupy = import_cupy()
-    cuda.require()
+    if _found != os.getpid():
+        cuda.require()
+        _found = os.getpid()
     return cupy
 
 
-@contextmanager
-def device_errors() -> Iterator[None]:
+class device_errors(ContextDecorator):
     """Turn CuPy's exceptions for CUDA errors into DeviceError and NoMemory."""
-    try:
-        yield
-    except PyfilterError:
-        raise
-    except MemoryError as error:
-        raise NoMemory(str(error)) from error
-    except RuntimeError as error:
-        if type(error).__name__ not in ("CUDARuntimeError", "CUDADriverError"):
-            raise
-        kind = NoMemory if getattr(error, "status", None) == _OUT_OF_MEMORY else DeviceError
-        raise kind(str(error)) from error
+
+    def __enter__(self) -> None:
+        """Do nothing: a generator would cost each call of a small chunk a microsecond or two."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Raise the library's exception in place of CuPy's."""
+        if error is None or isinstance(error, PyfilterError):
+            return
+        if isinstance(error, MemoryError):
+            raise NoMemory(str(error)) from error
+        if isinstance(error, RuntimeError) and type(error).__name__ in ("CUDARuntimeError", "CUDADriverError"):
+            mapped = NoMemory if getattr(error, "status", None) == _OUT_OF_MEMORY else DeviceError
+            raise mapped(str(error)) from error
 
 
 def device_array(thing: Any) -> Any:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pyfilter.codecs.base import Codec
 
 _kept = threading.local()
+_SIZE_BYTES = 256  # keeps the frame aligned as memory of its own
 
 
 @arrays.device_errors()
@@ -37,43 +40,70 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         made = host_frames.encode(arrays.to_host(values), codec, fill_value)
         with cupy.cuda.Device(values.device.id):
             return cupy.asarray(np.frombuffer(made, np.uint8))
-    request = host_frames.make_request(codec.for_device(), values.dtype, values.shape, fill_value)
+    request, most = _request_of(codec, values.dtype, values.shape, fill_value)
     with cupy.cuda.Device(values.device.id):
         values = arrays.readable_by_library(values)
         stream = cupy.cuda.get_current_stream()
-        frame = cupy.empty(host.max_frame_bytes(request), dtype=np.uint8)
-        size = cupy.empty(1, dtype=np.uint64)
-        cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
-        return _copy_of(frame, int(_few_bytes(size).view(np.uint64)[0]), stream)
+        buffer = cupy.cuda.alloc(_SIZE_BYTES + most)  # the size of the frame, then the frame
+        at = buffer.ptr
+        cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
+        size = _pinned(at, 8).long.value
+        # memory of its own, so that the buffer can be used again. CuPy copies a slice of uint8 by a kernel, a byte for
+        # each thread: cudaMemcpyAsync is 5 times as fast
+        frame = cupy.empty(size, dtype=np.uint8)
+        runtime = cupy.cuda.runtime
+        runtime.memcpyAsync(frame.data.ptr, at + _SIZE_BYTES, size, runtime.memcpyDeviceToDevice, stream.ptr)
+        return frame
 
 
-def _copy_of(frame: Any, size: int, stream: Any) -> Any:
-    """Return the first ``size`` bytes of a buffer in memory of their own, so that the buffer can be used again.
+def _request_of(
+    codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object
+) -> tuple[abi.Request, int]:
+    """Return the request, and the most bytes that its frame may have.
 
-    CuPy copies a slice of uint8 by a kernel, a byte for each thread: cudaMemcpyAsync is 5 times as fast.
+    Those without a fill value are kept: two fill values may be equal and have other bits. So may two types, one of
+    which is an enumeration.
+    """
+    if fill_value is None and dtype.metadata is None:
+        try:
+            return _plain_request(codec, dtype, shape)
+        except TypeError:  # a codec that cannot be hashed: refused below
+            pass
+    request = host_frames.make_request(codec.for_device(), dtype, shape, fill_value)
+    return request, host.max_frame_bytes(request)
+
+
+@lru_cache(maxsize=64)
+def _plain_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[abi.Request, int]:
+    request = host_frames.make_request(codec.for_device(), dtype, shape)
+    return request, host.max_frame_bytes(request)
+
+
+class _Pinned:
+    """A little pinned host memory, which spares a call the driver's staging of pageable memory."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.bytes = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
+        self.address = int(self.bytes.ctypes.data)
+        self.long = ctypes.c_uint64.from_address(self.address)
+        self.word = ctypes.c_uint32.from_address(self.address)
+
+
+def _pinned(address: int, size: int) -> _Pinned:
+    """Return this thread's pinned memory, with ``size`` bytes from an address of device memory, until the next call.
+
+    Waits until the current stream has done its work.
     """
     cupy = arrays.import_cupy()
-    copy = cupy.empty(size, dtype=np.uint8)
-    runtime = cupy.cuda.runtime
-    runtime.memcpyAsync(copy.data.ptr, frame.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr)
-    return copy
-
-
-def _few_bytes(values: Any) -> NDArray[np.uint8]:
-    """Return the bytes of a small device array when the current stream has done its work.
-
-    They come through pinned memory of this thread, which spares a call the driver's staging of pageable memory.
-    """
-    cupy = arrays.import_cupy()
-    pinned: NDArray[np.uint8] | None = getattr(_kept, "pinned", None)
-    if pinned is None:
-        pinned = _kept.pinned = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
-    runtime, stream, size = cupy.cuda.runtime, cupy.cuda.get_current_stream(), values.nbytes
+    try:
+        pinned: _Pinned = _kept.pinned
+    except AttributeError:
+        pinned = _kept.pinned = _Pinned(cupy)
+    runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
     if size:
-        runtime.memcpyAsync(pinned.ctypes.data, values.data.ptr, size, runtime.memcpyDeviceToHost, stream.ptr)
+        runtime.memcpyAsync(pinned.address, address, size, runtime.memcpyDeviceToHost, stream.ptr)
     stream.synchronize()
-    found: NDArray[np.uint8] = pinned[:size].copy()
-    return found
+    return pinned
 
 
 @arrays.device_errors()
@@ -121,12 +151,14 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
 
 def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
     """Decode a frame on the current device, and wait until it is decoded."""
-    entry = np.zeros(1, dtype=abi.CUDA_FRAME)
-    entry[0] = (header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)
-    fault = cupy.empty(1, dtype=np.uint32)
-    stream = cupy.cuda.get_current_stream()
-    cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
-    cuda.check_fault(int(_few_bytes(fault).view(np.uint32)[0]))
+    entry = np.array(
+        [(header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)], dtype=abi.CUDA_FRAME
+    )
+    fault = cupy.cuda.alloc(4)
+    cuda.decode(entry, first, last, values.nbytes, fault.ptr, cupy.cuda.get_current_stream().ptr)
+    found = _pinned(fault.ptr, 4).word.value
+    if found:
+        cuda.check_fault(found)
 
 
 def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
@@ -144,7 +176,8 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = _few_bytes(data[: cuda.MAX_HEADER_BYTES])  # waits until the frame is complete
+        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
+        header = _pinned(data.data.ptr, size).bytes[:size].copy()  # waits until the frame is complete
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -156,6 +189,8 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
 
 def _bytes_of(given: Any) -> Any:
     """Return the bytes of a cupy.ndarray in one dimension, without a copy if it is contiguous."""
+    if given.ndim == 1 and given.dtype == np.uint8 and given.flags.c_contiguous:
+        return given
     return arrays.import_cupy().ascontiguousarray(given).reshape(-1).view(np.uint8)
 
 
@@ -164,7 +199,9 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        header: NDArray[np.uint8] = _few_bytes(_bytes_of(given)[: cuda.MAX_HEADER_BYTES])
+        data = _bytes_of(given)
+        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
+        header: NDArray[np.uint8] = _pinned(data.data.ptr, size).bytes[:size].copy()
     return header
 
 

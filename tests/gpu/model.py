@@ -335,6 +335,7 @@ def install() -> None:
         Stream=machine.Stream,
         Event=machine.Event,
         get_current_stream=machine.current_stream,
+        alloc=machine.Allocation,
         alloc_pinned_memory=machine.alloc_pinned_memory,
         runtime=types.SimpleNamespace(
             memcpyAsync=machine.memcpy_async,

@@ -213,6 +213,14 @@ def allocate(shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
     return values
 
 
+class Allocation:
+    """Bytes of the current device, as cupy.cuda.MemoryPointer."""
+
+    def __init__(self, size: int) -> None:
+        self.values = allocate(size, np.uint8)
+        self.ptr = int(self.values.ctypes.data)
+
+
 def check_here(address: int, size: int = 1) -> None:
     """Fail unless this is memory of the current device."""
     with _lock:

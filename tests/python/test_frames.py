@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -450,10 +451,16 @@ def test_threads_do_not_change_the_bytes(lossy: Lossy) -> None:
     assert len(frames) == 1
 
 
-@pytest.mark.parametrize("size", [100, (8 << 20) - 1, (8 << 20) + 4099])
-def test_bytes_of_small_and_large_frames(size: int) -> None:
-    frame = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
-    made = host.bytes_of(frame)
+@pytest.mark.parametrize("size", [0, 1, 33, 1000, 1 << 18, (2 << 20) + 1001])
+def test_frames_are_made_in_bytes(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    codec = Cuszp2(absolute=1e-2)
+    made = pyfilter.encode(values, codec)
     assert type(made) is bytes
-    assert made == frame.tobytes()
-    assert hash(made) == hash(frame.tobytes())
+    assert sys.getrefcount(made) <= 2
+    assert sys.getsizeof(made) == len(made) + sys.getsizeof(b"")
+    again = pyfilter.encode(values, codec, over=made)
+    monkeypatch.setattr(host, "_MAKES_BYTES", False)  # as where Python is not CPython
+    copied = pyfilter.encode(values, codec)
+    assert (made, hash(made)) == (copied, hash(copied))
+    assert again == pyfilter.encode(values, codec, over=made)

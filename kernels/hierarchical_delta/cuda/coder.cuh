@@ -13,16 +13,10 @@ namespace pyfilter::cuda {
 
 template <class Map, int S, bool kExceptions>
 cudaError_t launch_packed_encode(const EncodeParams& params, cudaStream_t stream) {
-  const auto kernel = packed_encode_kernel<Map, S, kExceptions>;
   using Space = PackedEncodeSpace<Map, S>;
-  EncodeParams job = params;
-  std::size_t shared_bytes = 0;
-  std::uint32_t resident = 0;
-  PYF_CUDA_TRY(plan_blocks(kernel, static_cast<int>(offsetof(Space, waiting)),
-                           kPackedEncodeBlocks<sizeof(typename Map::Code), S>, kMostWaiting<typename Map::Value>,
-                           &job.waiting_bytes, &shared_bytes, &resident));
-  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // plus the scanner
-  return launch_behind(kernel, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
+  return launch_tiles<packed_encode_kernel<Map, S, kExceptions>>(params, static_cast<int>(offsetof(Space, waiting)),
+                                                                 kPackedEncodeBlocks<sizeof(typename Map::Code), S>,
+                                                                 kMostWaiting<typename Map::Value>, stream);
 }
 
 template <class Map, int S>

@@ -28,7 +28,8 @@ struct PackedEncodeSpace {
   ScannerSpace scanner;
   TileBox boxes[2];  // of this tile and the next
   PlacementSpace placement;
-  TileTask now, next;  // the tile being encoded, and the next one
+  TileTask now, next;     // the tile being encoded, and the next one
+  std::uint32_t passing;  // chunks of this pass
   Code first;
   // after the rest, sized at launch: the bytes of a tile that waits for its offset
   alignas(16) std::uint8_t waiting[16];
@@ -44,13 +45,20 @@ inline constexpr int kPackedEncodeBlocks = kCodeBytes == 8 ? 3
 template <int S, class Value>
 __device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, TileTask task, TileBox& next) {
   if (task.chunk >= job.chunks) return;
-  const auto [chunk, tile] = task;
+  const std::uint32_t chunk = task.chunk, tile = task.tile;
   const TileBox box = box_of<S>(job.grid, tile);
   if (S != kChain && threadIdx.x == 0) next = box;
   // without prefetch, 64-bit values encode 2 % faster in planes and volumes, 4 % slower in chains
   if constexpr (sizeof(Value) < 8 || S == kChain || S == kColumns)
     prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, box,
                               is_whole_tile<S>(job.grid, tile, box));
+}
+
+// task_of() in a pass over `passing` of the chunks.
+__device__ __forceinline__ TileTask task_of_pass(const EncodeParams& job, std::uint32_t ticket, std::uint32_t passing) {
+  TileTask task = task_of(job, ticket);
+  task.chunk = task.chunk < passing ? job.listed[task.chunk] : job.chunks;
+  return task;
 }
 
 // Encodes a tile into shared memory and copies the waiting tile to its destination.
@@ -66,7 +74,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const TileBox box = S == kChain ? box_of<S>(job.grid, tile) : space.boxes[parity];
   const bool whole = is_whole_tile<S>(job.grid, tile, box), valid = whole || is_present<S>(box, thread);
 
-  if (thread == 0) space.now = {chunk, tile};  // saves registers
+  if (thread == 0) space.now = space.next;  // saves registers
 
   Code z[32], last;
   PackedNotes notes;
@@ -135,12 +143,12 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     }
     if (lane == 31) to[0] = make_uint4(upto, share.widths, share.saved, share.exceptions);
   }
-  if (thread == 0) space.next = task_of(job, next_task);
+  if (thread == 0) space.next = task_of_pass(job, next_task, space.passing);
   __syncthreads();
   const auto first_bytes = static_cast<std::uint32_t>(bit_width(space.first) + 7) / 8;
   const PackedTile t =
       lay_out<kExceptions, Value>(space.shares, with_more, notes.tile_flags, upto - words, groups_upto, first_bytes);
-  if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, t.tile_words);
+  if (thread == 0) post_size(job.sums, space.now.number, t.tile_words);
   // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead_packed<S, Value>(job, space.next, space.boxes[parity ^ 1]);
   const uint2 asked = load_sum(job, space.placement);
@@ -216,7 +224,8 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   place_tile(job, space, space.waiting);
   __syncthreads();
   const bool waits = 4 * t.tile_words <= job.waiting_bytes;
-  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, t.tile_words, true, false};
+  if (thread == 0)
+    space.placement.tile = {space.now.chunk, space.now.tile, space.now.number, t.tile_words, true, false};
 
   if (!waits) {  // devices with little shared memory
     __syncthreads();
@@ -241,15 +250,15 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     packed_encode_kernel(const __grid_constant__ EncodeParams job) {
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<PackedEncodeSpace<Map, S>*>(shared_memory);
-  constexpr bool kExact = !Map::kHasSpecial;
   follow();
-  if (job.counters->packed_chunks[job.pass] == 0) return;
-  const std::uint32_t all = job.tiles * job.chunks;
+  const std::uint32_t passing = job.counters->packed_chunks[job.pass], all = job.tiles * passing;
+  if (passing == 0) return;
   std::uint32_t* const tasks = &job.counters->packed_task[job.pass];
   std::uint32_t first = 0;
   if (threadIdx.x == 0) {
     first = atomicAdd(tasks, 1);
-    space.next = task_of(job, first);
+    space.passing = passing;
+    space.next = task_of_pass(job, first, passing);
     space.placement.tile.there = false;
   }
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
@@ -260,20 +269,9 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
   look_ahead_packed<S, typename Map::Value>(job, space.next, space.boxes[0]);
   __syncthreads();
   for (; space.next.chunk < job.chunks; parity ^= 1) {
-    const auto [chunk, tile] = space.next;
+    const std::uint32_t chunk = space.next.chunk, tile = space.next.tile;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
-    const ChunkPlan& plan = job.plans[chunk];
-    const uint2 pass = *reinterpret_cast<const uint2*>(&plan.quantise);  // and, in the next word, the predictor
-    if ((pass.x != 0) != kExact && (pass.y & 0xFF) == S) {
-      encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, space);
-    } else {  // the chunk belongs to another pass
-      if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
-      __syncthreads();  // all threads have read the task
-      if (threadIdx.x == 0) space.next = task_of(job, next);
-      __syncthreads();
-      look_ahead_packed<S, typename Map::Value>(job, space.next, space.boxes[parity ^ 1]);
-      __syncthreads();
-    }
+    encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, space);
   }
   __syncthreads();  // the last tile is waiting
   find_destination(job, {}, space.placement);

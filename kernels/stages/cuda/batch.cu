@@ -66,6 +66,7 @@ Status TileBatch::start(const Request& request, bool quantise) {
     arrays.add(costs_, batch_.count * candidates_);
     zeroed = arrays.bytes();
     arrays.add(plans_, batch_.count);
+    arrays.add(listed_, candidates_ != 0 ? std::size_t{kMostPasses} * batch_.count : 0);
     arrays.add(job.raw, batch_.count);
   }));
   PYF_TRY(check(cudaMemsetAsync(workspace_.data(), 0, zeroed, stream_), "cudaMemsetAsync"));
@@ -78,7 +79,9 @@ Status TileBatch::start(const Request& request, bool quantise) {
 }
 
 Status TileBatch::finish(bool all_raw) {
-  return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, 0, stream_, job, all_raw),
+  const std::uint64_t wanted = job.value_bytes / (32 * kCopyThreads) + 1;
+  const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kCopyBlocks));
+  return check(launch_behind(store_raw_kernel, blocks, kCopyThreads, 0, stream_, job, all_raw),
                "launch of the copy kernel");
 }
 

@@ -37,6 +37,8 @@ class TileBatch {
   [[nodiscard]] TileSums sums(int pass) const { return sums_[pass]; }
   // Memory for the costs of predictors, zeroed.
   [[nodiscard]] unsigned long long* costs() const { return costs_; }
+  // Memory for the chunks of each pass, if predictors are compared.
+  [[nodiscard]] std::uint32_t* listed() const { return listed_; }
   [[nodiscard]] ChunkPlan* plans() const { return plans_; }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   // The OR of the chunks' addresses: its trailing zeros are their common alignment.
@@ -52,6 +54,7 @@ class TileBatch {
   std::size_t tiles_[kMostPasses], candidates_;
   TileSums sums_[kMostPasses] = {};
   unsigned long long* costs_ = nullptr;
+  std::uint32_t* listed_ = nullptr;
   ChunkPlan* plans_ = nullptr;
   Workspace workspace_;
 };

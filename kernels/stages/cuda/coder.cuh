@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <mutex>
 
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
@@ -12,38 +13,58 @@
 
 namespace pyfilter::cuda {
 
-// The number of thread blocks that run at once (more would only wait), and their shared memory. A multiprocessor's
-// shared memory is divided by the blocks that its registers allow. So even tiles that hardly get smaller fit while they
-// wait for their offset.
+// The number of thread blocks that run at once (more would only wait), and their shared memory; of it, bytes for a tile
+// that waits.
+struct BlockPlan {
+  std::size_t shared_bytes = 0;
+  std::uint32_t waiting_bytes = 0, resident = 0;
+};
+
+// A multiprocessor's shared memory is divided by the blocks that its registers allow. So even tiles that hardly get
+// smaller fit while they wait for their offset.
 template <class Kernel>
-cudaError_t plan_blocks(Kernel kernel, int fixed, int blocks, int most_waiting, std::uint32_t* waiting_bytes,
-                        std::size_t* shared_bytes, std::uint32_t* resident) {
+cudaError_t plan_blocks(Kernel kernel, int device, int fixed, int blocks, int most_waiting, BlockPlan* plan) {
   constexpr int kReserved = 1024;  // reserved by the system in each block
-  int device = 0, all = 0, most = 0, per_processor = 0, processors = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
+  int all = 0, most = 0, per_processor = 0, processors = 0;
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   const int available = std::min(all / blocks - kReserved, most) - fixed;
   const int waiting = std::clamp(available / 16 * 16, 16, most_waiting);
-  *shared_bytes = static_cast<std::size_t>(fixed + waiting);
-  *waiting_bytes = static_cast<std::uint32_t>(waiting);
+  const auto shared_bytes = static_cast<std::size_t>(fixed + waiting);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fixed + waiting));
-  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, *shared_bytes));
-  *resident = static_cast<std::uint32_t>(per_processor * processors);
+  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, shared_bytes));
+  *plan = {shared_bytes, static_cast<std::uint32_t>(waiting), static_cast<std::uint32_t>(per_processor * processors)};
   return cudaSuccess;
+}
+
+// Launches an encoder over all tiles. Its plan is made once for each device: the queries take several microseconds.
+template <auto kKernel>
+cudaError_t launch_tiles(const EncodeParams& params, int fixed, int blocks, int most_waiting, cudaStream_t stream) {
+  constexpr int kMostDevices = 64;
+  static std::mutex mutex;
+  static BlockPlan plans[kMostDevices];
+  int device = 0;
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  BlockPlan plan;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    BlockPlan& known = plans[device % kMostDevices];
+    if (known.shared_bytes == 0 || device >= kMostDevices)
+      PYF_CUDA_TRY(plan_blocks(kKernel, device, fixed, blocks, most_waiting, &known));
+    plan = known;
+  }
+  EncodeParams job = params;
+  job.waiting_bytes = plan.waiting_bytes;
+  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // plus the scanner
+  return launch_behind(kKernel, std::min(tasks, plan.resident), kThreads, plan.shared_bytes, stream, job);
 }
 
 template <class Map, int D>
 cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
-  EncodeParams job = params;
-  std::size_t shared_bytes = 0;
-  std::uint32_t resident = 0;
   using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
-  PYF_CUDA_TRY(plan_blocks(encode_kernel<Map, D>, static_cast<int>(offsetof(Space, waiting)), kEncodeBlocks<Map, D>,
-                           kMostWaiting<typename Map::Value>, &job.waiting_bytes, &shared_bytes, &resident));
-  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // plus the scanner
-  return launch_behind(encode_kernel<Map, D>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
+  return launch_tiles<encode_kernel<Map, D>>(params, static_cast<int>(offsetof(Space, waiting)), kEncodeBlocks<Map, D>,
+                                             kMostWaiting<typename Map::Value>, stream);
 }
 
 template <class Map, int D>

@@ -103,11 +103,12 @@ struct EncodeParams {
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
   std::uint32_t waiting_bytes;          // shared memory for a tile that waits for its offset
   std::uint8_t mode;
-  bool exceptions;     // packed tiles: whether exceptions may be used
-  bool pointwise;      // packed tiles: codes are those of logarithms
-  std::uint32_t pass;  // packed tiles: packed_pass()
-  bool exact_pass;     // whether this launch encodes the chunks that are not quantised
-  bool aligned;        // every row of every chunk starts at a multiple of 16 bytes
+  bool exceptions;              // packed tiles: whether exceptions may be used
+  bool pointwise;               // packed tiles: codes are those of logarithms
+  std::uint32_t pass;           // packed tiles: packed_pass()
+  const std::uint32_t* listed;  // packed tiles: the chunks of this pass, in any order
+  bool exact_pass;              // whether this launch encodes the chunks that are not quantised
+  bool aligned;                 // every row of every chunk starts at a multiple of 16 bytes
   const std::uint8_t* values;
   std::uint64_t value_stride, value_bytes;
   std::uint8_t* frames;

@@ -118,7 +118,7 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
 
 // A tile whose bytes are complete and whose offset is not known yet.
 struct WaitingTile {
-  std::uint32_t chunk, tile, words;
+  std::uint32_t chunk, tile, number, words;  // number: in the order of the pass
   bool there, uniform;
 };
 
@@ -164,7 +164,7 @@ __device__ __forceinline__ uint2 load_sum(const EncodeParams& job, const Placeme
   if (threadIdx.x != 32) return {};
   const WaitingTile tile = space.tile;
   if (!tile.there || tile.tile == 0) return {};
-  return load_relaxed(job.sums.ends + (tile.chunk * job.tiles + tile.tile - 1));
+  return load_relaxed(job.sums.ends + (tile.number - 1));
 }
 // Step 2: uses the loaded sum, and writes the frame's directory entry. Step 3, after a barrier, is place_tile().
 __device__ __forceinline__ void find_destination(const EncodeParams& job, uint2 asked, PlacementSpace& space) {
@@ -172,7 +172,7 @@ __device__ __forceinline__ void find_destination(const EncodeParams& job, uint2 
   const WaitingTile tile = space.tile;
   Destination found = {0, 0, 0};
   if (tile.there) {
-    const std::uint32_t before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
+    const std::uint32_t before = words_before(job.sums, tile.number, tile.tile, asked);
     const std::uint64_t directory = tile.chunk * job.frame_stride + 4 * job.header_words;
     const std::uint64_t start = 4 * (std::uint64_t{job.tiles} + 1 + before), end = start + 4 * tile.words;
     const bool raw = end >= job.value_bytes;
@@ -192,11 +192,11 @@ __device__ __forceinline__ void find_destination(const EncodeParams& job, uint2 
 
 // The tile of a thread block's ticket; chunk is out of range if no tile is left.
 struct TileTask {
-  std::uint32_t chunk, tile;
+  std::uint32_t chunk, tile, number;  // number: in the order of the pass
 };
 __device__ __forceinline__ TileTask task_of(const EncodeParams& job, std::uint32_t ticket) {
   const Quotient at = divide(ticket - 1, job.grid.by_tiles);
-  return {at.quotient, at.remainder};
+  return {at.quotient, at.remainder, ticket - 1};
 }
 
 }  // namespace pyfilter::cuda

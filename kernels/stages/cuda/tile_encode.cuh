@@ -50,7 +50,7 @@ inline constexpr int kEncodeBlocks = sizeof(typename Map::Code) == 8 ? 3
 // values. Called after the barrier that published space.next.
 template <int D, class Value, class Space>
 __device__ __forceinline__ void look_ahead(const EncodeParams& job, int parity, Space& space) {
-  const auto [chunk, tile] = space.next;
+  const std::uint32_t chunk = space.next.chunk, tile = space.next.tile;
   if (chunk >= job.chunks) return;
 
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const int threads = blocks * kHalves;
   const bool valid = thread < threads;
 
-  if (thread == 0) space.now = {chunk, tile};  // saves registers
+  if (thread == 0) space.now = space.next;  // saves registers
   Residuals<Code> r;
   const Specials special =
       encode_values<Map, D>(job, job.plans + chunk, values_of(chunk), tile, blocks, valid, parity, space, r);
@@ -125,7 +125,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const std::uint32_t parts_end = outliers_at + at.total_outlier_bytes;
   const std::uint32_t words_at = (parts_end + 3) / 4;
   const std::uint32_t tile_words = uniform && at.common_rate == 0 ? 0 : words_at + at.total_words;
-  if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, tile_words);
+  if (thread == 0) post_size(job.sums, space.now.number, tile_words);
   // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead<D, Value>(job, parity, space);
   const uint2 asked = load_sum(job, space.placement);
@@ -176,7 +176,8 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   }
   place_tile(job, space, space.waiting);
   __syncthreads();
-  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
+  if (thread == 0)
+    space.placement.tile = {space.now.chunk, space.now.tile, space.now.number, tile_words, true, uniform};
   if (4 * tile_words > job.waiting_bytes) {  // devices with little shared memory
     __syncthreads();
     find_destination(job, {}, space.placement);
@@ -223,12 +224,12 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
   look_ahead<D, typename Map::Value>(job, parity, space);
   __syncthreads();
   for (; space.next.chunk < job.chunks; parity ^= 1) {
-    const auto [chunk, tile] = space.next;
+    const auto [chunk, tile, number] = space.next;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     if ((job.plans[chunk].quantise != 0) != kExact) {
       encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, space);
     } else {  // the chunk belongs to the other pass
-      if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
+      if (threadIdx.x == 0) post_size(job.sums, number, 0);
       __syncthreads();  // all threads have read the task
       if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();

@@ -67,6 +67,7 @@ ChooseParams choose_params(const Request& request, const TileGrids& tiles, const
   choose.plans = batch.plans();
   choose.bits = costs;
   choose.counters = job.counters;
+  choose.listed = batch.listed();
   return choose;
 }
 
@@ -94,6 +95,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, const TileB
       if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for packed tiles of this dtype");
       job.pass = packed_pass(static_cast<std::uint32_t>(shape), exact);
       job.sums = batch.sums(static_cast<int>(job.pass));
+      job.listed = batch.listed() + std::size_t{job.pass} * job.chunks;
       PYF_TRY(check(coder->encode(job, stream), "launch of the encoder"));
     }
   }

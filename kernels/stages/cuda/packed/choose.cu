@@ -19,7 +19,8 @@ static __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_
   ChunkPlan& plan = job.plans[chunk];
   if (plan.predictor == kNoPredictor) return;  // the chunk belongs to another codec
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;
-  atomicAdd(&job.counters->packed_chunks[packed_pass(chosen.tile_shape, plan.quantise == 0)], 1);
+  const std::uint32_t pass = packed_pass(chosen.tile_shape, plan.quantise == 0);
+  job.listed[std::size_t{pass} * job.chunks + atomicAdd(&job.counters->packed_chunks[pass], 1)] = chunk;
 }
 
 cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream) {

@@ -34,6 +34,7 @@ struct ChooseParams {
   ChunkPlan* plans;
   unsigned long long* bits;  // kCandidates a chunk
   Counters* counters;
+  std::uint32_t* listed;  // chunks of each pass: `chunks` a pass, counters->packed_chunks of them valid
 };
 
 // A sampled tile: its values or codes, and the costs of its blocks by order.

@@ -118,30 +118,37 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
 
 // Calls visit(i, offset, index, inside) for the positions that this thread moves one by one. Neighbouring threads take
 // neighbours along x, whatever their alignment. i: counts the values of a batch. index: in the array, or of the nearest
-// position inside. inside: whether the position is inside. Calls flush() after every batch.
+// position inside. inside: whether the position is inside; always if the tile is whole. Calls flush() after every
+// batch.
 inline constexpr unsigned kBatch = 8;
-template <int S, class Value, class Visit, class Flush>
+template <int S, class Value, bool kWhole, class Visit, class Flush>
 __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit, Flush flush) {
   using Tile = TileShape<S>;
   constexpr unsigned kRowStep = S == kChain ? 1 : kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
-  const unsigned x0 = S == kChain ? threadIdx.x / 32 * 1024 + threadIdx.x % 32 : threadIdx.x % Tile::kX,
+  const unsigned x = S == kChain ? threadIdx.x / 32 * 1024 + threadIdx.x % 32 : threadIdx.x % Tile::kX,
                  row0 = S == kChain ? 0 : threadIdx.x % kThreads / Tile::kX;
-  const std::uint64_t column = box.first + min(x0, box.inx - 1), slab = g.nx * g.ny;
-#pragma unroll 1
-  for (unsigned batch = 0; batch < 4096 / kThreads; batch += kBatch) {
-#pragma unroll
-    for (unsigned k = 0; k < kBatch; ++k) {
-      const unsigned i = batch + k;
-      if constexpr (S == kChain) {
-        const unsigned x = x0 + i * 32;
-        visit(k, arena_offset<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), x < box.inx);
-      } else {
-        const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
-        visit(k, arena_offset<S, Value>(z, y, x0), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab,
-              x0 < box.inx && y < box.iny && z < box.inz);
-      }
+  // a thread's positions are whole blocks, rows of blocks or slabs apart, so arena offsets add up
+  const unsigned offset = arena_offset<S, Value>(0, row0, x);
+  const std::uint64_t slab = g.nx * g.ny, column = box.first + (kWhole ? x : min(x, box.inx - 1)),
+                      first = column + (kWhole ? row0 * g.nx : 0), row_step = kRowStep * g.nx;
+#pragma unroll(kWhole&& S != kVolume ? 32 : 8)  // volumes: all at once would take too many registers
+  for (unsigned i = 0; i < 4096 / kThreads; ++i) {
+    if constexpr (S == kChain) {
+      const unsigned to = offset + arena_offset<S, Value>(0, 0, i * 32);
+      if constexpr (kWhole)
+        visit(i % kBatch, to, first + i * 32, true);
+      else
+        visit(i % kBatch, to, box.first + min(x + i * 32, box.inx - 1), x + i * 32 < box.inx);
+    } else {
+      const unsigned steps = i % kPerSlab, y = row0 + steps * kRowStep, z = i / kPerSlab,
+                     to = offset + arena_offset<S, Value>(z, steps * kRowStep, 0);
+      if constexpr (kWhole)
+        visit(i % kBatch, to, first + steps * row_step + z * slab, true);
+      else
+        visit(i % kBatch, to, column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab,
+              x < box.inx && y < box.iny && z < box.inz);
     }
-    flush();
+    if (i % kBatch == kBatch - 1) flush();
   }
 }
 
@@ -172,16 +179,18 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   }
   Value batch[kBatch];
   unsigned to[kBatch];
-  for_tile_values<S, Value>(
-      g, box,
-      [&](unsigned i, unsigned offset, std::uint64_t index, bool) {
-        batch[i] = from[index];
-        to[i] = offset;
-      },
-      [&] {
+  const auto load = [&](unsigned i, unsigned offset, std::uint64_t index, bool) {
+    batch[i] = from[index];
+    to[i] = offset;
+  };
+  const auto flush = [&] {
 #pragma unroll
-        for (unsigned i = 0; i < kBatch; ++i) *reinterpret_cast<Value*>(arena + to[i]) = batch[i];
-      });
+    for (unsigned i = 0; i < kBatch; ++i) *reinterpret_cast<Value*>(arena + to[i]) = batch[i];
+  };
+  if (is_whole<S>(box))
+    for_tile_values<S, Value, true>(g, box, load, flush);
+  else
+    for_tile_values<S, Value, false>(g, box, load, flush);
 }
 
 // Stores rows, limited to values [start, stop). await_values() must precede.
@@ -198,10 +207,17 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
     return;
   }
   to -= start;
-  for_tile_values<S, Value>(
+  const auto value = [&](unsigned offset) { return *reinterpret_cast<const Value*>(arena + offset); };
+  // volumes: their rows are short, and stores that come faster miss more half-written sectors in the L2 cache
+  if (S != kVolume && is_whole<S>(box) && start == 0 && stop >= g.values) {
+    for_tile_values<S, Value, true>(
+        g, box, [&](unsigned, unsigned offset, std::uint64_t index, bool) { to[index] = value(offset); }, [] {});
+    return;
+  }
+  for_tile_values<S, Value, false>(
       g, box,
       [&](unsigned, unsigned offset, std::uint64_t index, bool inside) {
-        if (inside && index >= start && index < stop) to[index] = *reinterpret_cast<const Value*>(arena + offset);
+        if (inside && index >= start && index < stop) to[index] = value(offset);
       },
       [] {});
 }
