@@ -140,8 +140,8 @@ const Hdf5& hdf5_of(const void* return_address) noexcept {
   return node->hdf5;
 }
 
-// A program that uses such a variable itself holds a copy of it (copy relocation); libhdf5 then fills that copy and
-// leaves its own at -1. h5dump and h5repack are such programs.
+// A program that uses such a variable itself holds a copy of it (copy relocation). libhdf5 then fills the copy and
+// leaves its own variable at -1. h5dump and h5repack are such programs.
 hid_t Hdf5::global(const char* name) const {
   const hid_t own = read_id(own_symbols_, name);
   return own > 0 ? own : read_id(program_symbols_, name);

@@ -71,8 +71,8 @@ class Hdf5 {
   bool complete_ = false;
 };
 
-// The libhdf5 whose code holds `return_address`. Resolved once per module; thread-safe; never blocks (a process may
-// fork at any time); never fails: a caller that cannot be resolved gives an Hdf5 that is not complete().
+// The libhdf5 whose code holds `return_address`. Resolved once per module; thread-safe. Never blocks: a process may
+// fork at any time. Never fails: a caller that cannot be resolved gives an Hdf5 that is not complete().
 const Hdf5& hdf5_of(const void* return_address) noexcept;
 
 // One symbol of an already loaded library file, or of the main program's scope where `path` is null.

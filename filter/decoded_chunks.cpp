@@ -3,7 +3,7 @@
 //
 // A chunk is `cached` from its decoding until HDF5 is known to have freed its values, because they were encoded in
 // place or other values have their address. HDF5 does not report when it drops a chunk that was not written to. Frames
-// of dropped chunks are kept for a while: programs that copy a file, or modify the values that they read, soon encode
+// of dropped chunks are kept for a while. Programs that copy a file, or modify the values that they read, soon encode
 // the same values.
 #include "filter/decoded_chunks.hpp"
 

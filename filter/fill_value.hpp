@@ -11,8 +11,8 @@
 
 namespace pyfilter::filter {
 
-// Bit pattern, zero-extended, of the value of type `to` that equals a value of type `from`; 0 if there is none (no
-// sample can then be that fill value). Integers beyond 2^53 are converted to no other type.
+// Bit pattern, zero-extended, of the value of type `to` that equals a value of type `from`; 0: none, so no sample can
+// be this fill value. Integers beyond 2^53 are converted to no other type.
 inline std::uint64_t convert_fill(std::uint64_t bits, Dtype from, Dtype to) {
   if (from == to) return bits;
   if (is_derived(from) || is_derived(to)) return 0;

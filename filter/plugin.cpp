@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The filter as HDF5 sees it: its class, the two functions that HDF5's plugin loader calls, and registration with a
-// libhdf5 that is already loaded (c_api.h, pyf_register).
+// The filter as HDF5 sees it: its class, and the two functions that HDF5's plugin loader calls. pyf_register() of
+// c_api.h registers it with a libhdf5 that is already loaded.
 #include "filter/plugin.hpp"
 
 #include "core/error_text.hpp"

@@ -17,7 +17,7 @@ Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   PYF_TRY(read_fill(hdf5, dcpl, type, &dataset));
   const Words words = stored_words(dataset.request);
   // Mandatory, though h5py and netCDF make the filter optional. When HDF5 writes to an existing dataset, it loads no
-  // plugin and skips an optional filter that it does not know: it would silently store raw chunks.
+  // plugin and skips an optional filter that it does not know. It would silently store raw chunks.
   const unsigned flags = dataset.flags & ~kFlagOptional;
   if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), flags, words.count, words.values.data()) < 0)
     return fail(Code::internal, "HDF5 refused the stored cd_values (H5Pmodify_filter)");

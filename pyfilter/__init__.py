@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Error-bounded compression of floating-point data for HDF5 and netCDF-4.
 
-Importing the package makes the filter known to every libhdf5 of the process; files are then written and read with
-h5py, netCDF4 or xarray like any others. docs/tutorial.md is a tour.
+Importing the package makes the filter known to every libhdf5 of the process. h5py, netCDF4 and xarray then write and
+read compressed files like any others. docs/tutorial.md is a tour.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Promises beyond the bound: valid ranges, signs, zeros, and regions (regions.py). rewrite/ and h5.py hold them.
 
 A decoded value may leave a range by up to the bound. So each chunk is decoded once it is encoded. If a decoded value
-leaves its range, the chunk is encoded again with about half the bound, from values that are moved away from the limits
+leaves its range, the chunk is encoded again with about half the bound. Its values are first moved away from the limits
 by as much. The decoded values are then within the bound of the original ones, and within the limits. Where that does
 not do either, the chunk is stored bit for bit. A chunk that meets a region is encoded to the bound of the region. Any
 reader reads them all: each frame says its own bound. HDF5's filter knows none of this, so attributes say what holds.

@@ -3,7 +3,7 @@
 
 A filter is known to one libhdf5, and wheels bring their own: h5py and netCDF4 have two. On import we register with each
 libhdf5 that is loaded, and extend HDF5_PLUGIN_PATH for those loaded later. We also watch for packages that bring one
-(_hooks/imports.py), because HDF5 loads no plugin to append to an existing dataset: it would silently store raw chunks.
+(_hooks/imports.py), because HDF5 loads no plugin to append to an existing dataset. It would silently store raw chunks.
 """
 
 from __future__ import annotations

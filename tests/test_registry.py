@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """registry.json against what it speaks of: rooms, dataclasses, golden files, documents, versions, the library.
 
-`problems` is the whole comparison and gives texts; the tests below want none for what is here, and the right one for
-registries and folders that are wrong on purpose.
+`problems` is the whole comparison and returns texts. The tests below expect none for this repository, and the right
+text for registries and folders that are wrong on purpose.
 """
 
 from __future__ import annotations

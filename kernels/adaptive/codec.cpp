@@ -49,9 +49,9 @@ AdaptivePlan plan_of(const FrameInfo& info) {
   return plan;
 }
 
-// Chooses the step and the offset for values in [low, high]. The error of a decoded value is half a step, plus the
-// roundings to binary32 before and after coding, plus the rounding of the decoded value. Returns false if the roundings
-// leave too small a step.
+// Chooses the step and the offset for values in [low, high]. The error of a decoded value: half a step, the roundings
+// to binary32 before and after coding, and the rounding of the decoded value. Returns false if the roundings leave too
+// small a step.
 bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   const bool single = info.dtype == Dtype::f32;
   const double largest = std::max(std::fabs(low), std::fabs(high));
@@ -318,8 +318,8 @@ Status check_step(const FrameInfo& info) {
   return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;
 }
 
-// Every frame has an offset, a model, a directory and a head for each unit: a frame cannot hold many more values than
-// its size allows.
+// Every frame has an offset, a model, a directory and a head for each unit. So its size limits the number of values
+// that it can hold.
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
   const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values that a refining pass knows (docs/format.md, section 14.4): those with even coordinates, and outside the
-// tile copies of the nearest of these.
+// The values that a refining pass knows (docs/format.md, section 14.4): those with even coordinates. Outside the tile
+// they are copies of the nearest known value.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@
 
 namespace pyfilter {
 
-// Sets of weights of a pass. Causal: one for each class of activity, and from kBorderSets on one for each combination
-// of borders (1: first column, 2: first row, 4: first plane). Refining: one for each parity of the coordinates; plus 8
-// in active regions.
+// Sets of weights of a pass. Causal: one for each class of activity. From kBorderSets on: one for each combination of
+// borders (1: first column, 2: first row, 4: first plane). Refining: one for each parity of the coordinates; plus 8 in
+// active regions.
 inline constexpr std::uint32_t kSets = 16, kBorderSets = 8, kMostClasses = 8, kMostLevels = 3;
 inline constexpr std::uint32_t kWeightBits = 13;  // weights are multiples of 2^-13
 inline constexpr std::int32_t kWeightOne = 1 << kWeightBits, kMostWeight = 4 * kWeightOne - 1;
@@ -57,7 +57,7 @@ struct PassModel {
   std::uint8_t scale[kFeatures][8] = {};  // scales of features, by parity; causal: [f][0] for all sets
   std::uint8_t factor[kSets] = {};        // factors of m, by set
 
-  // The same as floats.
+  // Weights, scales and factors as floats.
   alignas(64) float weights[kMostCandidates][kSets] = {};
   alignas(64) float scales[kFeatures][kSets] = {};
   alignas(64) float factors[kSets] = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Joins the host library, libh5pyfilter.so (the plugin, the C ABI, the CPU), and cuda/libh5pyfilter_cuda.so. The host
 // library loads the CUDA library when a device is first needed (loader.cpp). Neither links the other: each gives the
-// other a table of functions. Each function is listed once here. The macros make the tables and, in the library that
-// does not define the function, a function of the same name that calls through the table.
+// other a table of functions. Each function is listed once here. The macros make the tables. In the library that does
+// not define a function they also make one of the same name that calls through the table.
 #pragma once
 
 #include <cstddef>

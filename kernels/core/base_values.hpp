@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Derived types (docs/format.md, section 16): no codec knows them. Values of a derived type are encoded as an array of
-// a base type, and the frame's header names the derived type and the array's own shape.
+// a base type. The frame's header names the derived type and the array's own shape.
 //
 //   type        base type   array of the base type
 //   c64, c128   f32, f64    the first dimension doubled: all real parts, then all imaginary parts
@@ -18,16 +18,16 @@
 
 namespace pyfilter {
 
-// The request for the base array. One part of a fill value is its sentinel there: the real one, unless that is 0, or is
-// not finite while the imaginary part is neither.
+// The request for the base array. The sentinel of a complex fill value is its real part. It is the imaginary part if
+// the real one is 0 or not finite, and the imaginary one is neither.
 Request base_request(const Request& request) noexcept;
 // What a header says, as the codec sees it: dtype, shape and number of values of the base array.
 FrameInfo base_info(const FrameInfo& info) noexcept;
 
 // Whether both parts of the fill value need a sentinel, and different ones: they are finite, different and not 0.
 bool needs_two_sentinels(const Request& request) noexcept;
-// Whether values must be encoded bit for bit: the base array's sentinel would not keep a fill value among them, or
-// would let another value, one that shares the sentinel with the fill value, become the fill value.
+// Whether values must be encoded bit for bit because the base array's sentinel is not enough. It would change a fill
+// value among them, or turn another value with the same sentinel into the fill value.
 bool needs_exact(const Request& request, const void* values, std::uint64_t count) noexcept;
 // Copies the values that are not the fill value, and returns their number.
 std::uint64_t without_fill(const Request& request, const void* values, std::uint64_t count, void* out) noexcept;

@@ -50,7 +50,7 @@ struct Codec {
   bool may_be_exact = false;      // frames without a step are allowed and bit-exact
   bool may_be_pointwise = false;  // pointwise relative bounds are allowed
   bool powers_of_two = false;     // all steps are powers of two
-  // Values are predicted from reconstructed ones: encoding decoded values again moves them, unless the request has
+  // Values are predicted from reconstructed values. Encoding decoded values again moves them, unless the request has
   // their frame as its origin. Steps are those of the origin, or halves of them.
   bool closed_loop = false;
   // Whether there are CUDA kernels for floating-point values and for integers.

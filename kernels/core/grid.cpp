@@ -114,7 +114,7 @@ void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std:
     return;
   }
   const std::uint64_t side = g.block_dims == 2 ? 8 : 4, slab = g.block_dims == 2 ? 1 : side;
-  // rows of blocks (outer, bz, by) have the order of their rows of values, except that the `slab` planes of a slab
+  // rows of blocks (outer, bz, by) are in the order of their rows of values. Exception: the `slab` planes of a slab
   // share the same rows of blocks
   const auto slab_of = [&](std::uint64_t row) { return row / g.ny / g.nz * g.gz + row / g.ny % g.nz / slab; };
   const std::uint64_t row0 = start / g.nx, row1 = (stop - 1) / g.nx;

@@ -58,7 +58,7 @@ double carried_of_word(std::uint32_t word) { return std::bit_cast<double>(std::u
 
 Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); }
 
-// Checks that the frame has at least the bytes that its shape needs: a caller must not allocate memory for values that
+// Checks that the frame has at least the bytes that its shape needs. A caller must not allocate memory for values that
 // the frame cannot hold.
 Status check_size(const FrameInfo& info) {
   if (info.frame_bytes < info.header_bytes) return corrupt("the frame is shorter than its header");

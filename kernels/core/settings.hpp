@@ -9,7 +9,7 @@ int resolved_threads() noexcept;  // threads of a call that this thread makes no
 
 enum class Backend { automatic, cpu, cuda };
 Backend backend() noexcept;
-// Whether a call on values in host memory goes to the GPU first. Backend auto uses the CPU, which is faster
+// Whether a call on values in host memory tries the GPU first. Backend auto uses the CPU, which is faster
 // than copies to the device and back (docs/architecture.md, "Backends"; benchmarks/gpu_pipeline.py).
 bool prefers_cuda() noexcept;
 

@@ -7,14 +7,14 @@
 //
 // Values that were not written again keep their value, or move by at most B - A:
 //
-//   B < A       step s / 2^i: old values are multiples of that step, new values keep B, the frame carries A. i is 0
-//               if B is only just below A, since decoded extremes may lie a little closer together than originals
-//   A <= B      step m * s, m odd: an interval of width m * s is a union of intervals of width s, so an old value gets
-//               the code that its original would have got, within m * s / 2. m is 1 up to B = 3 A
-//   closed loop (Codec::closed_loop) below 2 A the same, with m = 1 and the old frame as the request's origin; from 2 A
-//               on bound B - A
-//   no step     (the old frame is bit-exact, or its steps are powers of two) bound B - A: errors add up to B
-//   otherwise   bit-exact, the frame carries A
+//   B < A        step s / 2^i: old values are multiples of this step, new values keep B, the frame carries A.
+//                i is 0 if B is only just below A: decoded extremes may lie closer together than originals.
+//   A <= B       step m * s, m odd; m is 1 up to B = 3 A. An interval of width m * s is a union of intervals of
+//                width s. So an old value gets the code of its original, within m * s / 2.
+//   closed loop  (Codec::closed_loop) Below 2 A: step s, the old frame is the request's origin.
+//                From 2 A on: bound B - A.
+//   no step      (the old frame is bit-exact, or its steps are powers of two) Bound B - A: errors add up to B.
+//   otherwise    bit-exact, the frame carries A
 //
 // The new frame is decoded and compared with the old values. If one of them moved too far, the chunk is encoded
 // bit-exactly.

@@ -11,8 +11,8 @@
 
 namespace pyfilter {
 
-// How a tile's coded blocks are stored: none are coded, all present ones are, flags tell (in the stream or, with
-// Huffman coders, in the head), or the head lists them. kSpecialPart: the tile has special values or is verbatim.
+// How a group stores the set of a tile's coded blocks: none, all present blocks, flags, or a list in the head. Flags
+// are in the stream, for Huffman coders in the head. kSpecialPart: the tile has special values or is verbatim.
 inline constexpr std::uint32_t kTileEmpty = 0, kTileAll = 1, kTileFlags = 2, kTileListed = 3, kTileCoding = 3,
                                kSpecialPart = 4;
 inline constexpr std::uint32_t kMostListed = 16, kFlagBytes = 16;

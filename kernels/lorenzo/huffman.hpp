@@ -160,9 +160,9 @@ inline void make_codes(const Codebook& book, HuffmanCodes& codes) {
   for (std::uint32_t c = 0; c < kCodewords; ++c) codes.length[c] = book.length[c];
 }
 
-// Tables by the next 12 bits of a stream: the first codeword; and a single residual with its raw bits or up to four
-// direct ones in whole codewords. Fields of `residuals`: the first residual in 12 bits, the others in four bits each;
-// their number (0 if 12 bits hold no whole residual); bits consumed.
+// Tables by the next 12 bits of a stream. One has the first codeword. The other has a single residual with its raw
+// bits, or up to four direct residuals in whole codewords. Fields of `residuals`: the first residual in 12 bits, the
+// others in four bits each; their number (0 if 12 bits hold no whole residual); bits consumed.
 struct HuffmanTables {
   std::uint32_t residuals[1u << kMostCodeBits];
   std::uint16_t codewords[1u << kMostCodeBits];  // codeword | bits << 9

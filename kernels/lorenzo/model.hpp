@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model of a chunk's streams, from counts of its symbols: which levels share a table, the tables' frequencies, and
-// the number of tiles in a group. Integers only, so threads and devices agree. Not part of the format.
+// The model of a chunk's streams, from counts of its symbols: levels that share a table, frequencies of tables, number
+// of tiles in a group. Integers only, so threads and devices agree. Not part of the format.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace pyfilter {
 
-// Counts over the sampled tiles: symbols by level, then symbols of blocks' first values; flags of blocks by the block
-// before (0: none, 1: a block of zeros, 2: a coded one); for Huffman the counts of codewords instead; tiles.
+// Counts over the sampled tiles. Rans: symbols by level, then symbols of blocks' first values; flags by the block
+// before (0: none, 1: a block of zeros, 2: a coded block). Huffman: codewords. Both: tiles.
 inline constexpr std::uint32_t kFlagContexts = 3;
 struct SymbolCounts {
   std::uint32_t of[(kLevels + 1) * kSymbols] = {};

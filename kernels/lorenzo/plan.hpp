@@ -19,15 +19,15 @@ constexpr std::size_t max_group_bytes(std::uint32_t tiles, std::size_t value_byt
   return 512 + tiles * (4096 * (2 * value_bytes + 3) + 256);
 }
 
-// Scratch memory that a group needs for each of its tiles, besides a tile's: four rounds (cpu/lanes.hpp) or the words
-// and gaps of a Huffman stream, and a special part.
+// Scratch memory of a group for each of its tiles, besides a tile's own. It holds four rounds (cpu/lanes.hpp), or the
+// words and gaps of a Huffman stream, and a special part.
 inline constexpr std::size_t kRoundBytes = 8256, kTileStreamBytes = 8 * kRoundBytes;
 constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
 }
 
-// Tiles counted for a model keep their residuals until they are encoded: at most this many tiles, and at most an eighth
-// of the chunk's memory.
+// Tiles counted for a model keep their residuals until they are encoded. They are at most this many, and take at most
+// an eighth of the chunk's memory.
 inline constexpr std::uint64_t kMostCountedTiles = 128;
 inline constexpr std::size_t kCountedTileBytes = 8384;
 

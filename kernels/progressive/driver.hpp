@@ -26,8 +26,8 @@ Status progressive_summary(const void* frame, std::size_t available, Progressive
 
 // Of each segment, in order: its level, its offset and size in the frame, and two errors. The first is the largest
 // error of all values with the segments up to this one, infinite if the table has none. The second is the largest error
-// of the values of the grid of `level`, with the segments up to this one of that level and coarser ones. Errors are in
-// the unit of the values. `available` must be at least summary.prefix_bytes.
+// of the grid of `level`, with the segments up to this one of this level and coarser levels. Errors are in the unit of
+// the values. `available` must be at least summary.prefix_bytes.
 struct ProgressivePart {
   std::uint64_t offset, size;
   double error;

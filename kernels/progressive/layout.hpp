@@ -119,8 +119,8 @@ KFN std::uint64_t error_after_pass(std::uint64_t before, bool cubic, std::uint64
   return after < kNoBound ? after : kNoBound;
 }
 
-// The error that the conversion to the dtype adds to an error other than 0, in steps: half a unit in the last place of
-// the largest magnitude, rounded up. `sentinel_in_reach`: a value may be moved off the sentinel.
+// The error in steps that the conversion to the dtype adds to an error other than 0. It is half a unit in the last
+// place of the largest magnitude, rounded up. `sentinel_in_reach`: a value may be moved off the sentinel.
 KFN std::uint64_t conversion_error(std::uint64_t magnitude, int significand_bits, bool sentinel_in_reach) {
   int bits = 0;
   while (bits < 63 && magnitude >> bits != 0) ++bits;

@@ -52,8 +52,8 @@ KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& hea
   }
 }
 
-// The error removed by the segments of a unit down to plane `p` remove for each byte of `cost`; `state`: the plane of
-// the last segment so far.
+// The error removed by the segments of a unit down to plane `p`, for each byte of `cost`. `state`: the plane of the
+// last segment so far.
 KFN double gain_of_segments(int planes, int state, int p, double weight, std::uint64_t cost) {
   const auto now = static_cast<double>(coefficient_error(planes, state)),
              then = static_cast<double>(coefficient_error(planes, p));

@@ -348,7 +348,7 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceScratch& scra
   return true;
 }
 
-// After the piece of plane `p` the lower bits are unknown: sets the highest of them, so that values are in the middle
+// After the piece of plane `p` the lower bits are unknown. Sets the highest of them, so that values are in the middle
 // of their interval. Not if `p` is -1; positions without a one stay 0.
 inline void put_middles(TilePlanes& t, int p) {
   if (p < 0) return;

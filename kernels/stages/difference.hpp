@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// First differences inside a block of codes and back (docs/format.md, section 5): along a 1-D block, or along every
-// axis of an 8x8 or 4x4x4 block in turn. The latter is the parallelepiped predictor (Ibarria et al. 2003) with zeros
-// outside the block.
+// First differences inside a block of codes and back (docs/format.md, section 5). They go along a 1-D block, or along
+// every axis of an 8x8 or 4x4x4 block in turn. The latter is the parallelepiped predictor (Ibarria et al. 2003) with
+// zeros outside the block.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-#: blocks that are out to other processes for each thread of theirs
+#: blocks sent to other processes at a time, for each of their threads
 _BLOCKS_FOR_THREAD = 6
 _writers: dict[str, _Writer] = {}
 
@@ -127,7 +127,7 @@ def scheduler() -> str | None:
 
 
 class _Writer:
-    """Writes frames of jobs, one block at a time, and says how far it is."""
+    """Writes frames of jobs, one block at a time, and reports the progress."""
 
     def __init__(self, jobs: Sequence[Job], progress: Progress | None) -> None:
         self._datasets = [job.dataset for job in jobs]
@@ -187,7 +187,7 @@ def _encode(number: int, block: Any, start: tuple[int, ...], how: Encoding) -> t
 
 
 def _by_threads(jobs: Sequence[Job], writer: _Writer) -> None:
-    """Have each thread write the frames that it has made; a thread that waits to write computes nothing more."""
+    """Let each thread write its own frames; a thread that waits to write computes nothing meanwhile."""
     import dask
 
     name = uuid.uuid4().hex
@@ -204,7 +204,7 @@ def _encode_and_put(name: str, number: int, block: Any, start: tuple[int, ...], 
 
 
 def _by_rounds(jobs: Sequence[Job], writer: _Writer) -> None:
-    """Compute some blocks at a time: dask's pool of processes gives results when all are there."""
+    """Compute some blocks at a time: dask's pool of processes returns results only when all are done."""
     import dask
     from dask.system import CPU_COUNT
 
@@ -240,7 +240,7 @@ def _by_futures(jobs: Sequence[Job], writer: _Writer) -> None:
 
 
 def _take(client: Any, batch: list[Any], out: set[Any], writer: _Writer) -> None:
-    """Write what is ready, fetched by one request: each costs some milliseconds."""
+    """Write the finished blocks, fetched by one request: a request costs some milliseconds."""
     results = client.gather(batch)
     out.difference_update(batch)
     for number, frames in results:

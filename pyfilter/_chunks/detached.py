@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets read without HDF5: it tells once where chunks lie; their bytes come by pread, or by ranges of an address.
+"""Datasets read without HDF5: HDF5 reports the chunks' locations once; their bytes come by pread, or by ranges of an
+address.
 
 So threads never wait for HDF5's lock, and no file need be kept open. stored.py is for datasets that are open.
 """
@@ -76,7 +77,7 @@ class Detached(NamedTuple):
 def of_dataset(dataset: h5py.Dataset) -> Detached | None:
     """Return what reading the chunks of an open dataset needs, None where only HDF5 can read them.
 
-    That is so where `pipeline.chunk_codec` says so, or the file has a user block.
+    HDF5 is needed where `pipeline.chunk_codec` is None, or the file has a user block.
     """
     how = pipeline.chunk_codec(dataset)
     if how is None or dataset.file.userblock_size != 0 or dataset.file.driver not in ("sec2", "fileobj"):
@@ -87,7 +88,7 @@ def of_dataset(dataset: h5py.Dataset) -> Detached | None:
 
 
 def version_of(file: str | int) -> tuple[int, ...]:
-    """Return what is different for another file, and for the same one after a write; equal on all machines.
+    """Return a version of a file that every write changes; equal on all machines.
 
     Raises
     ------

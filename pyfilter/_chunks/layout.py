@@ -157,7 +157,7 @@ def slabs(shape: Sequence[int], chunk: Sequence[int], itemsize: int, limit_bytes
 
 
 def batches(region: Region, chunk: Sequence[int], itemsize: int, limit_bytes: int) -> Iterator[Region]:
-    """Yield parts of ``region``, each all that it has of a box of chunks of up to ``limit_bytes``, in C order.
+    """Yield the region's parts in boxes of chunks of up to ``limit_bytes``, in C order.
 
     A box is never smaller than a chunk; chunks count as whole, even if they reach beyond the region.
     """

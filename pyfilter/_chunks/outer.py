@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Piece(NamedTuple):
-    """Part of a selection along one axis: what to read, where it goes, and which of what was read (None: all)."""
+    """Part of a selection along one axis: indices to read, their destination, and the indices kept (None: all)."""
 
     box: slice
     target: slice

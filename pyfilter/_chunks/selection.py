@@ -58,7 +58,7 @@ def _slice_indices(item: slice, extent: int) -> tuple[int, int, int]:
 
 
 def box_of(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]]:
-    """Return the first and last indices of a selection, and what takes away the dimensions that integers chose.
+    """Return the first and last indices of a selection, and an index that drops the dimensions chosen by integers.
 
     Raises
     ------

@@ -36,12 +36,12 @@ BATCH_BYTES = 32 << 20
 
 
 def to_write(how: ChunkCodec, dtype: np.dtype[Any], count: int) -> bool:
-    """Whether so many chunks of a dataset, from values of this type, are for this module."""
+    """Whether this module writes so many chunks of a dataset, from values of this type."""
     return count > 1 and how.chunk_bytes <= MAX_WRITE_BYTES and dtype == how.dtype
 
 
 def to_read(how: ChunkCodec, dtype: np.dtype[Any], count: int) -> bool:
-    """Whether so many chunks of a dataset, to values of this type, are for this module."""
+    """Whether this module reads so many chunks of a dataset, to values of this type."""
     most = MAX_READ_BYTES if count >= settings.config().threads else MAX_WRITE_BYTES
     return count > 1 and how.chunk_bytes <= most and dtype == how.dtype
 
@@ -87,7 +87,7 @@ class Encoded(NamedTuple):
 def encoded(how: ChunkCodec, values: NDArray[Any]) -> Iterator[Encoded]:
     """Yield the frames of all of an array, box by box; one box is encoded while the one before it is used.
 
-    What was yielded may be used until the next one is asked for.
+    A yielded box may be used until the next one is requested.
     """
     slot = -(-host.max_frame_bytes(how.request) // 64) * 64
     padding = np.asarray(how.padding, dtype=how.dtype).reshape(1)

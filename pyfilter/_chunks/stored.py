@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The chunks of a dataset as they are stored: where they are, and their bytes.
 
-HDF5's call for the location of one chunk walks over all chunks, so one walk lists many locations at once. Its call for
-their bytes takes one thread at a time; a plain file that is open for reading only is read by any thread, past HDF5.
+HDF5's call for the location of one chunk walks over all chunks, so one walk lists many locations at once. HDF5's call
+for their bytes admits one thread at a time. Any thread reads a plain file that is open for reading only, past HDF5.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class StoredChunks:
         ranges = _pieces(stored.offsets[numbers], stored.sizes[numbers], into.addresses[numbers])
         host.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
         if (ranges["done"] < ranges["bytes"]).any():
-            for number in numbers.tolist():  # one of them says why
+            for number in numbers.tolist():  # the loop raises the error
                 _read_range(self.descriptor, int(stored.offsets[number]), into[number].data)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The base of codec classes: a frozen dataclass that h5py takes as ``compression=codec`` and as ``**codec``.
 
-A codec's fields are its bounds and its parameters by their names in registry.json; validation and cd_values
-(docs/cd_values.md) are made from the registry here, so a codec's own file only declares its fields.
+A codec's fields are its bounds and its parameters by their names in registry.json. Validation and cd_values
+(docs/cd_values.md) follow from the registry, so a codec's own file only declares its fields.
 """
 
 from __future__ import annotations

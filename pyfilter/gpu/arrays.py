@@ -33,7 +33,7 @@ _found = 0  # the process in which the library could use CUDA
 
 
 def is_device_array(thing: object) -> bool:
-    """Return whether something is an array on a CUDA device.
+    """Return whether an object is an array on a CUDA device.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def _dlpack_device(thing: object) -> int | None:
         return None
     try:
         kind, number = thing.__dlpack_device__()  # type: ignore[attr-defined]
-    except Exception:  # whatever it is, it cannot be read on a device
+    except Exception:  # an object with such an attribute cannot be read on a device
         return None
     return int(number) if int(kind) in _DLPACK_CUDA else None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A pool of worker threads for several devices: each thread has a channel, and takes jobs from one queue.
 
-A thread does one job from its first copy to its last, and waits for each; copies and kernels overlap because a device
+A thread does one job from its first copy to its last, and waits for each. Copies and kernels overlap because a device
 has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. The jobs
 under way are at most one for each thread and one more for each device. An error in any thread ends all threads; the
 calling thread raises it.

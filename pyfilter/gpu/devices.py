@@ -25,7 +25,7 @@ def numbers(devices: Devices) -> tuple[int, ...]:
     Raises
     ------
     InvalidArgument
-        If something is no device, is not there, or is named twice.
+        If a name is no device, the device does not exist, or is named twice.
     DeviceError
         If CUDA cannot be used.
     MissingExtra

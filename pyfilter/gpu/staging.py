@@ -132,7 +132,7 @@ def batch_bytes(chunk_bytes: int) -> int:
 
 
 def shared_batch_bytes(chunk_bytes: int, total_bytes: int, threads: int) -> int:
-    """Return the same for work that several threads share: each thread should get a few batches."""
+    """Return the batch size for work that several threads share: each thread should get a few batches."""
     return min(batch_bytes(chunk_bytes), max(total_bytes // (2 * threads), LEAST_BATCH_BYTES))
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Copies an HDF5 file object by object, with a hand on the datasets that are to be compressed.
 
-Groups are made again with their creation properties; datasets are copied by H5Ocopy as they are stored, except those
-with a new codec, a committed type or references inside. Links keep their order, and attributes are copied last, when
-every object that they may refer to exists. So hidden attributes (dimension scales, netCDF's dimension ids) need no
-knowledge of their meaning.
+Groups are made again with their creation properties. H5Ocopy copies datasets as they are stored, except those with a
+new codec, a committed type or references inside. Links keep their order, and attributes are copied last, when every
+object that they may refer to exists. So hidden attributes (dimension scales, netCDF's dimension ids) need no knowledge
+of their meaning.
 """
 
 from __future__ import annotations

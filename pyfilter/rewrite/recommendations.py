@@ -4,7 +4,7 @@
 A table is a list of recommendations. Each has filters, all of which must match a variable, and requirements, all of
 which must hold. Requirements that a bound or a guarantee of ours can keep are taken over. A variable with any other
 requirement (isovalues, two bounds of different types) is kept bit for bit, which keeps them all. No variable of a file
-states a level or a tag, so filters on them are left out: the strictest of all recommendations for a name counts.
+states a level or a tag, so filters on them are left out. The strictest of all recommendations for a name counts.
 """
 
 from __future__ import annotations

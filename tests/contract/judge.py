@@ -2,8 +2,8 @@
 """The verdict on a frame: docs/format.md section 9 in exact arithmetic. Neighbour: fields.py makes the values.
 
 Why the comparison with the bound is exact. Let e = |x - x'| in real numbers, r = e rounded to f64, and b the largest
-f64 that is not above the bound. Rounding never turns an order round and leaves b where it is, so e >= b gives r >= b:
-where r < b, e < b holds in exact arithmetic too. What is left (r >= b: right at the bound, or beyond it) is settled
+f64 that is not above the bound. Rounding keeps the order of numbers and leaves b unchanged, so e >= b gives r >= b.
+Where r < b, e < b also holds in exact arithmetic. What is left (r >= b: right at the bound, or beyond it) is settled
 value by value with fractions. f32 goes to f64 without loss, and an overflow gives r = infinity, which is such a case.
 """
 

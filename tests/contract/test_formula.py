@@ -9,10 +9,10 @@ cuSZp2 quantises with a step of twice the bound, takes differences d inside a bl
 - outlier: |d[0]| in 1 to 4 bytes of its own, a plane of signs and F' planes, F' being that of the other values;
   a block takes whichever of the two is shorter.
 
-The codes are read out of our frame, so both quantise with its step, which is held against the bound here, as the codes
-are against the values. With its own step, of exactly twice the bound, seed 001 has codes smaller by less than a
-hundredth in f32 (and a 4000th in f64): sums over whole fields allow for that. Where there is a sibling folder
-shared/data beside the repository, its fields are measured too.
+The codes are read from our frame, so both quantise with its step. The step is checked against the bound, the codes
+against the values. Seed 001's own step is exactly twice the bound. Its codes are smaller by less than a hundredth in
+f32 and a 4000th in f64; sums over whole fields allow for that. Where there is a sibling folder shared/data beside the
+repository, its fields are measured too.
 """
 
 from __future__ import annotations

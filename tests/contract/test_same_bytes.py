@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One request and its values make one frame, and one frame one set of values: on every instruction set and number of
-threads, at any alignment, whatever the floating-point environment, run after run and call beside call.
+"""A request and its values always make the same frame, and a frame the same values. Instruction set, number of threads,
+alignment, floating-point environment, repeated and concurrent calls change nothing.
 """
 
 from __future__ import annotations

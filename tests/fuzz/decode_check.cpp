@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decodes a frame on every CPU level, whole and in parts: an error or the same values everywhere, no byte outside of
-// the caller's memory, no value left out, and no memory taken that the frame has asked for (support.hpp).
+// Decodes a frame on every CPU level, whole and in parts: an error or the same values everywhere. No byte outside of
+// the caller's memory is touched, no value is left out, and a frame's claims allocate no memory (support.hpp).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -6,10 +6,10 @@
 // 4096: all); PARAMETERS are those of the codec, as in cd_values. Particles have two coordinates and the order asked
 // for.
 //
-// f64 holds every f32, and judge.hpp decides |x - y| against the bound from one f64 difference and the sign of its
-// rounding error, so no value needs wider arithmetic. Where patterns are in order, a chunk's 2^20 patterns share sign
-// and all but three bits of the exponent, which is how real data with a bound looks; jumps mix all of them, so that
-// most values are verbatim and special values come in between.
+// f64 holds every f32. judge.hpp compares |x - y| with the bound by one f64 difference and the sign of its rounding
+// error, so no value needs wider arithmetic. In order, a chunk's 2^20 patterns share the sign and all but three bits of
+// the exponent, like real data with a bound. Jumps mix all patterns: most values are verbatim, with special values in
+// between.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

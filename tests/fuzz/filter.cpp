@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fuzz target: what HDF5 hands to the filter. An input is a byte (low five bits: the number of cd_values; bit 7:
-// decode), the cd_values, and the chunk. Whatever it is, the filter says no and leaves the buffer alone, or gives a
-// buffer of the size that it names; to decode it takes no more memory than the dataset's chunk has, and its own
+// decode), the cd_values, and the chunk. For any input the filter refuses and leaves the buffer unchanged, or returns a
+// buffer of the size that it reports. Decoding takes no more memory than the dataset's chunk, and its own
 // (support.hpp).
 #include <algorithm>
 #include <cstdlib>

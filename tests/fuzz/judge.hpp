@@ -4,10 +4,10 @@
 //
 // |x - y| against the frame's bound b, floats: with d = fl(x - y), Knuth's TwoSum gives e with x - y = d + e exactly
 // (f32 values are f64 values first; the sum cannot underflow, and where d is infinite it is above any bound). Rounding
-// never turns an order round and b is a double, so |d| < b means |x - y| < b, |d| > b means |x - y| > b, and where
-// |d| = b the sign of e decides. Relative to each value: the limit b * |x| has at most 53 + 53 bits, which the 113 of
-// the quadruple type hold, and x - y is exact there: with the signs the same and a limit below |x|, y lies within a
-// factor, so both fit; where they do not, the difference is far above the limit and rounding cannot hide it.
+// keeps the order of numbers and b is a double. So |d| < b means |x - y| < b, |d| > b means |x - y| > b, and for |d| =
+// b the sign of e decides. Relative to each value: the limit b * |x| has at most 53 + 53 bits, which the 113 of the
+// quadruple type hold, and x - y is exact there: with the signs the same and a limit below |x|, y lies within a factor,
+// so both fit; where they do not, the difference is far above the limit and rounding cannot hide it.
 #pragma once
 
 #include <bit>

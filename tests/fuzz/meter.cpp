@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The meter of allocations (support.hpp): hooks of AddressSanitizer where it is built with it, else functions in the
-// place of malloc and its kind, which the library calls as well.
+// The meter of allocations (support.hpp): hooks of AddressSanitizer in builds that have it, else replacements of malloc
+// and related functions, which the library calls as well.
 #include <malloc.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Changes frames such that most get past the door: header fields to values that make sense, the directory with offsets
-// that still rise, tiles with bytes put in or taken out and all offsets behind them moved. Then seal() makes size and
+// Changes frames such that most pass the first checks. Header fields get plausible values, directories ascending
+// offsets. Bytes are inserted into tiles or removed, and all later offsets adjusted. Then seal() makes size and
 // checksum right. Without this nearly every input would end at the checksum.
 #include <cstring>
 #include <iterator>

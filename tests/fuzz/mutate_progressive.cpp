@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Changes progressive frames such that their table still adds up: bytes put into a segment or the special values, or
-// taken out, with the size in the head made right (docs/format.md, section 13).
+// Changes progressive frames such that their table still adds up. Bytes are inserted into a segment or the special
+// values, or removed, and the head's size is corrected (docs/format.md, section 13).
 #include <cstring>
 #include <random>
 

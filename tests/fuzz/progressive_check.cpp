@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive frames in part (support.hpp): the head alone, prefixes, grids of every level; bytes that are not needed
-// are other ones each time, or lie behind a page without access.
+// Progressive frames in part (support.hpp): the head alone, prefixes, grids of every level. Bytes that are not needed
+// differ each time, or lie behind a page without access.
 #include <cmath>
 #include <cstring>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A main() for a fuzz target without libFuzzer: runs the files of the folders given, then, with --mutations=N, N inputs
-// that the target's own mutator makes of them (others with another --seed=N). Any compiler will do.
+// A main() for a fuzz target without libFuzzer: runs the files of the given folders. With --mutations=N it then runs N
+// inputs that the target's own mutator makes of them; --seed=N selects which. Any compiler will do.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

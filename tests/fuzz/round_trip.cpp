@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fuzz target: a request and values, encoded and decoded on every CPU level. The frames are the same bytes, no longer
-// than the raw values and a header; the values keep the bound in exact arithmetic (judge.hpp), special values their
-// bits; the encoder takes no more memory than its buffers need (kEncoderBytes) and an eighth of the chunk.
+// than the raw values and a header. The values keep the bound in exact arithmetic (judge.hpp), special values their
+// bits. The encoder takes no more memory than its buffers (kEncoderBytes) and an eighth of the chunk.
 //
 // An input: codec, dtype, bound mode, flags (bit 0: a fill value, bit 1: values are sums of the input's, so smooth),
 // four parameters, bound (f64), fill (8 bytes), rank, three dims (one byte each), then values, over and over again.

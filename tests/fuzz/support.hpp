@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the fuzz targets share: broken promises, memory with a guarded end, the meter of allocations, CPU levels.
-// Targets see the library through its C ABI alone, so that they run with libFuzzer and sanitizers (CMakeLists.txt) and,
-// as plain programs that replay files (replay.cpp), against the library that is installed.
+// Targets use the library's C ABI alone. So they run with libFuzzer and sanitizers (CMakeLists.txt), and as plain
+// programs that replay files (replay.cpp) against the installed library.
 #pragma once
 
 #include <cstddef>
@@ -84,8 +84,8 @@ void store(std::uint8_t* to, T value) {
 
 // Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
 inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
-// progressive decodes whole chunks, also where only a part of the values is asked for, or to an address that is not
-// aligned; adaptive has a tile of up to 65,536 values in memory, as numbers and in the order of decoding.
+// progressive decodes whole chunks, also for a part of the values or an unaligned address. adaptive has a tile of up to
+// 65,536 values in memory, as numbers and in the order of decoding.
 inline constexpr std::size_t kAdaptiveDecoderBytes = std::size_t{5} << 20;
 // lossless with bins has the numbers of a unit, their levels and up to 24 tables in memory.
 inline constexpr std::size_t kBinsDecoderBytes = std::size_t{5} << 20;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the golden frames were made from. Values come from integers and single IEEE operations, so that every machine
-and every version of NumPy makes the same; nothing here may change for a case whose files are written.
+"""What the golden frames were made from. Values come from integers and single IEEE operations, so every machine and
+version of NumPy makes the same values. A case whose files are written must not change.
 """
 
 from __future__ import annotations

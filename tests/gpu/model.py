@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A model of two devices for machines without one: what pyfilter.gpu uses of CuPy, in host memory.
 
-Devices, streams and memory are in model_machine.py. It shows that shapes, offsets and pipelines are right, and that
-what is on streams is waited for; it does not show that kernels are right. Like CuPy's, its arrays are no NumPy arrays
+Devices, streams and memory are in model_machine.py. The model shows that shapes, offsets and pipelines are right, and
+that the host waits for streams. It does not show that kernels are right. Like CuPy's, its arrays are no NumPy arrays
 and refuse to become some.
 """
 

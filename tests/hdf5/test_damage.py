@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks that are not what our encoder wrote: an error with a text, never a crash, never the wrong amount of data.
 
-HDF5 2.0 and later drop what a filter pushes while it reads (HDFGroup/hdf5#6194), so the text is asked of the library;
-test_tools.py sees it on an HDF5 1.10 stack.
+HDF5 2.0 and later drop errors that a filter pushes while it reads (HDFGroup/hdf5#6194), so the library is asked for the
+text. test_tools.py sees it on an HDF5 1.10 stack.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a dataset that is written in parts must hold: the values that were written last, and how far each may be off.
 
-Nothing here asks pyfilter. With a relative bound (or psnr) a value may be off by the bound of its chunk: of the range
-that the chunk's values have, or have had since the value was written.
+Nothing here asks pyfilter. With a relative bound (or psnr) a value may be off by the bound of its chunk. Its range is
+the widest that the chunk's values have had since the value was written.
 """
 
 from __future__ import annotations

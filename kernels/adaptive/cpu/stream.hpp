@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The stream of a unit (docs/format.md, section 14.5): 32 interleaved coders, one for each row of a tile, go through
-// the steps of the unit's tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
+// The stream of a unit (docs/format.md, section 14.5): 32 interleaved coders, one for each row, go through the steps of
+// the unit's tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
 #pragma once
 
 #include <cstddef>

@@ -52,8 +52,8 @@ Status cuda_fault(std::uint32_t fault) noexcept;
 Status cuda_pack_frames(const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes,
                         const std::uint64_t* ends, std::size_t count, void* packed, void* stream) noexcept;
 
-// Encodes and decodes values in host memory, for the HDF5 pipeline: copies to the device and back, and waits. The same
-// as encode() and decode_range() of api.hpp, which have checked the arguments.
+// Encodes and decodes values in host memory, for the HDF5 pipeline: copies to the device and back, and waits. Called by
+// encode() and decode_range() of api.hpp, which have checked the arguments.
 Status cuda_encode_host(const Request& request, const void* values, std::size_t value_bytes, void* frame,
                         std::size_t* frame_bytes) noexcept;
 Status cuda_decode_host(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,

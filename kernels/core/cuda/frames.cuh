@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The frames of a batch, their headers read on the host, sorted by codec and group: one launch decodes the frames of a
+// The frames of a batch, their headers read on the host, sorted by codec and group. One launch decodes the frames of a
 // group (decode.cu).
 #pragma once
 

@@ -15,8 +15,8 @@ namespace pyfilter::cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
-// Bytes that a pool keeps for the next call instead of returning them to the driver at each synchronisation; a fraction
-// of the device's memory if that is more.
+// Bytes that a pool keeps for the next call: this number, or a fraction of the device's memory if larger. Otherwise
+// each synchronisation would return them to the driver.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20, kKeptPart = 32;
 
 std::atomic<pid_t> first_user{0};

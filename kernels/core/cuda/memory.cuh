@@ -14,8 +14,8 @@ namespace pyfilter::cuda {
 // `what` names the call in the error's text. Clears the runtime's last error.
 Status check(cudaError_t error, const char* what) noexcept;
 
-// An error unless CUDA can be used here: there is a driver and a device, and the process was not forked since CUDA
-// was first used. Cheap after the first call.
+// An error unless CUDA can be used here. There must be a driver and a device, and no fork since the process first used
+// CUDA. Cheap after the first call.
 Status usable() noexcept;
 
 // Whether this process, not only its parent, has used CUDA.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts the symbols of rounds by their indices (round_indices.hpp). Each table and symbol has four counters: an
-// increment waits for the previous one of the same counter, and in most chunks few symbols have most of the values.
+// Counts the symbols of rounds by their indices (round_indices.hpp). Each table and symbol has four counters. An
+// increment waits for the previous increment of the same counter, and in most chunks few symbols have most of the
+// values.
 #pragma once
 
 #include <cstdint>

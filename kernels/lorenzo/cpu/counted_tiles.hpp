@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keeps the residuals of tiles that were counted for a chunk's model until their groups are encoded: reading and
-// predicting them again would take several times as long. A tile is counted without its predecessor; its first residual
-// is corrected later.
+// Keeps the residuals of tiles that were counted for a chunk's model until their groups are encoded. Reading and
+// predicting the tiles again would take several times as long. A tile is counted without its predecessor; its first
+// residual is corrected later.
 #pragma once
 
 #include <algorithm>

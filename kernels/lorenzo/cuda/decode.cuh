@@ -216,8 +216,8 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
   }
 }
 
-// Decodes a group of a frame. `groups`: the frame from its directory on, which follows the tables; `units`: number of
-// its groups; `only_repeats`: decode only if the group failed in a kernel for narrower residuals.
+// Decodes a group of a frame. `groups`: the frame from its directory on, which follows the tables. `units`: number of
+// its groups. `only_repeats`: decode only if the group failed in a kernel for narrower residuals.
 template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const DecodeFrame& frame,
                                             const DecodeFrame& groups, const Map& map, std::uint32_t frame_index,

@@ -40,8 +40,8 @@ struct StreamRun {
   bool shapes[kColumns + 1] = {};
 };
 
-// Divides a batch into runs. A tile of one shape can hold many times as many values as one of another shape (columns
-// and planes of an array with three columns, say); then the memory of a chunk depends on its predictor.
+// Divides a batch into runs. For an array with three columns, say, a tile of columns holds many times as many values as
+// a plane. Then the memory of a chunk depends on its predictor.
 class StreamRuns {
  public:
   StreamRuns(const StreamParams& job, const bool* open_shapes) : job_(job) {

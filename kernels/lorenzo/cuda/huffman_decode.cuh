@@ -2,9 +2,9 @@
 // Residuals of a group's tiles from its Huffman stream (docs/format.md, section 8.7; Rivera et al., 2022). A warp
 // copies a stretch of 32 runs of 1024 bits to shared memory; each lane decodes a run. The gap array says where each
 // run's first codeword starts. Without a gap array, lanes start at their run's first bit, and start again where the
-// previous lane ended, until all agree (self-synchronisation: most lanes agree after a few codewords). Two passes:
-// first the number of residuals of each run, then the residuals of one tile after the other, written to shared memory;
-// a lane stops at the end of the tile and continues with the next.
+// previous lane ended, until all agree. Most agree after a few codewords (self-synchronisation). The first pass counts
+// the residuals of each run. The second writes the residuals of one tile after the other to shared memory. A lane stops
+// at the end of the tile and continues with the next tile.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parameters of lorenzo's kernels, and the data they leave for each other (docs/format.md, section 8). Kernels of
-// encoding, in order: tiles to residuals, counts of a sample, a model for each chunk, groups to streams, sizes to
-// offsets, copies to frames. Decoding: tables, then groups to values, then special values.
+// The parameters of lorenzo's kernels, and the data they leave for each other (docs/format.md, section 8). The kernels
+// of encoding: tiles to residuals, counts of a sample, a model for each chunk, groups to streams, sizes to offsets,
+// copies to frames. The kernels of decoding: tables, groups to values, special values.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct TileNote {
 };
 
 // Residuals of a tile wait in its slot: the first block, then the coded blocks, 32 blocks interleaved position by
-// position; four or two narrow residuals share a word.
+// position. Four or two narrow residuals share a word.
 __host__ __device__ inline std::size_t residual_slot(std::size_t code_bytes) { return 4096 * code_bytes; }
 __host__ __device__ inline std::size_t special_slot(std::size_t value_bytes) {
   return (max_packed_bytes(value_bytes) + 15) / 16 * 16;
@@ -55,7 +55,7 @@ struct GroupNote {
   std::uint32_t lanes;
 };
 
-// A symbol's entry for the encoder: a state from `limit` on first emits a word; then come raw bits, and the state grows
+// A symbol's entry for the encoder. A state from `limit` on first emits a word. Then come raw bits, and the state grows
 // by first + others * (state / frequency), with others = 2^10 - frequency. Bit counts sit where wrapping shifts read
 // them. A slow symbol is an escape, or has outer bits.
 struct DeviceEntry {
@@ -120,8 +120,8 @@ __device__ __forceinline__ bool takes_part(const ChunkPlan& plan, int shape) {
   return plan.quantise != 0 && shape_of(plan) == static_cast<std::uint32_t>(shape);
 }
 
-// decode_entry() in a form that is cheaper for most steps: the symbol's smallest residual instead of the symbol, if the
-// symbol has inner bits only; else the symbol and kSlowEntry.
+// decode_entry() in a form that is cheaper for most steps. A symbol with inner bits only is replaced by its smallest
+// residual; any other symbol has kSlowEntry beside it.
 inline constexpr std::uint32_t kSlowEntry = 7u << 29;
 __device__ __forceinline__ std::uint32_t device_entry(std::uint32_t symbol, std::uint32_t frequency,
                                                       std::uint32_t shift_and_first) {

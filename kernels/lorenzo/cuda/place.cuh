@@ -18,8 +18,8 @@ __device__ __forceinline__ std::uint64_t written_payload(const EncodeParams& job
   return job.frame_bytes[chunk] - 4 * job.header_words;
 }
 
-// A chunk becomes a frame of lorenzo if that is shorter than its values, and than the frame of hierarchical_delta that
-// a small chunk already has; else it keeps that frame, or becomes a raw one.
+// A chunk becomes a frame of lorenzo if this frame is shorter than the values. A small chunk already has a frame of
+// hierarchical_delta, and keeps it if it is the shorter one. Other chunks become raw frames.
 static __global__ void __launch_bounds__(kPlaceThreads) place_kernel(const __grid_constant__ StreamParams job) {
   __shared__ std::uint64_t warps[32];
   const std::uint32_t chunk = blockIdx.x;

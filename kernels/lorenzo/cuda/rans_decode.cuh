@@ -43,15 +43,14 @@ template <int S>
 inline constexpr std::uint32_t kNearFours = S == kVolume  ? 15
                                             : S == kPlane ? 3
                                                           : 1;
-// History for predicting slow steps: which fours of the previous round were slow, since the same fours of the next
-// round may be; and which fours of this round, the last in bit 0, had large residuals, which later steps look up as
-// neighbours.
+// History for predicting slow steps. Fours that were slow in the previous round are probably slow in this round. Fours
+// of this round with large residuals (the last four in bit 0) are neighbours of later steps.
 struct RoundPast {
   std::uint32_t slow = 0, large = 0;
 };
 
-// Decodes steps kAt to kAt + 3, a four of the round. The round's first step is handled separately: it is the one that
-// is often slow.
+// Decodes steps kAt to kAt + 3, a four of the round. The round's first step is handled separately, since it is often
+// slow.
 template <int S, int kAt, class Code>
 __device__ __forceinline__ void decode_steps(const RansTables& tables, int number, bool active, std::uint32_t& x,
                                              WordsForth& words, Code (&z)[32], RoundPast& past, bool& failed) {

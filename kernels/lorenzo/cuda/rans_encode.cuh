@@ -18,8 +18,8 @@ inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries and the neutral one; the addresses of tables by the sum of two byte neighbours;
-// and a word with the address of the neutral entry.
+// Shared memory: the tables' entries and the neutral entry, the addresses of tables by the sum of two byte neighbours,
+// the address of the neutral entry.
 inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
                                kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
                                kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
@@ -206,7 +206,7 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
   }
 }
 
-// Encodes steps kAt + 3 down to kAt. The round's first step is handled separately: it is the one that is often slow.
+// Encodes steps kAt + 3 down to kAt. The round's first step is handled separately, since it is often slow.
 template <int kAt, int S, bool kFirst, class Residuals>
 __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
                                             std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
@@ -235,8 +235,8 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
   encode_step(e0, z0, end, coder);
 }
 
-// Encodes a round backwards: the residuals of a block a lane, block `index` of the tile; `first`: the tile's first
-// residual, if it is in the round.
+// Encodes a round backwards: each lane has the residuals of a block, block `index` of the tile. `first`: the tile's
+// first residual, if it is in the round.
 template <std::uint32_t kWidth, class Code, int S>
 __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
                                              Code first, const EntryAddresses& addresses, std::uint32_t first_table,

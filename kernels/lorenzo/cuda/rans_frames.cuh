@@ -28,9 +28,9 @@ struct alignas(16) BlockFrame {
   std::uint32_t index, table_bytes, units, first, step, count;
 };
 
-// Shared memory of a thread block. Aligned to a table's size: the tables of one or two frames, each with its table of
-// sums; the warps' rings; a row of zeros; the frames; the number of started groups; and for each warp rows of a run and
-// its tile's data.
+// Shared memory of a thread block, aligned to a table's size. It begins with the tables of one or two frames, each with
+// its table of sums. Then come the warps' rings, a row of zeros, the frames, and the number of started groups. Each
+// warp also has the rows of a run and its tile's data.
 template <class Map, bool kShared>
 struct RansShare {
   static constexpr unsigned kFrames = kShared ? 2 : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of a rans stream by a warp, with a thread for each lane: decoding of states, and single steps for symbols with
+// Steps of a rans stream by a warp, a thread for each lane. They decode states, and do single steps for symbols with
 // outer bits and escapes.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums through a tile (docs/format.md, section 7.3) by one warp, which takes the tile's 128 blocks in four runs of 32;
+// Sums through a tile (docs/format.md, section 7.3) by one warp: it takes the tile's 128 blocks in four runs of 32.
 // packed/differences.cuh is the same for four warps. The carry from run to run stays in registers.
 #pragma once
 

@@ -39,7 +39,7 @@ struct SampledRuns {
 struct Strides {
   std::uint32_t count = 0, of[kMostStrides] = {};
 };
-// Strides, the estimated bits of all values with them, and the part of these bits at starts of units, where the longest
+// Strides and the estimated bits of all values. `begins`: the bits among these at starts of units, where the longest
 // stride has no predecessor.
 struct RatedStrides {
   Strides strides;

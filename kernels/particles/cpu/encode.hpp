@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A tile of particles to its bytes (docs/format.md, section 12.2). The order of particles is decided earlier
-// (order.hpp): a tile with ascending keys stores the keys' gaps, any other tile only offsets, as a single segment.
+// (order.hpp). A tile with ascending keys stores the keys' gaps, any other tile only offsets, as a single segment.
 #pragma once
 
 #include <bit>

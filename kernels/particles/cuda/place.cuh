@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames of particles from tiles in slots: a thread block for each chunk sums the sizes and decides whether the chunk
-// becomes a frame of particles. Then tiles are copied.
+// Frames of particles from tiles in slots: a thread block for each chunk sums the sizes and decides whether it becomes
+// a frame of particles. Then tiles are copied.
 #pragma once
 
 #include <cstdint>

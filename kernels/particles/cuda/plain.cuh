@@ -13,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// Positions of a plain tile as thread and item: a thread loads 16 bytes of each axis together, then the 16 bytes behind
+// Positions of a plain tile as thread and item. A thread loads 16 bytes of each axis together, then the 16 bytes behind
 // those of all threads.
 template <class T>
 struct NeighbourPositions {
@@ -152,8 +152,9 @@ __device__ __forceinline__ bool find_extents(const HeldEnds (&warps)[kTileWarps]
 }
 
 // Whether all values whose codes are in such an extent keep the bound. A value x and its code q differ by half a step
-// and by two rounding errors: a fraction e of x in the step's inverse, and a fraction e of q * step. Here e is half a
-// unit in the last place of 1. The rounding errors add up to (2 |q| + 0.6) e steps; the comparison takes slightly more.
+// and two rounding errors. These are a fraction e of x in the step's inverse, and a fraction e of q * step. Here e is
+// half a unit in the last place of 1. The rounding errors add up to (2 |q| + 0.6) e steps; the comparison takes
+// slightly more.
 template <int D, class T>
 __device__ __forceinline__ bool surely_fit(const Quantizer<T>& p,
                                            const Extent<typename FloatTraits<T>::Code> (&extents)[D]) {

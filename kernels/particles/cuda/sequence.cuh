@@ -19,8 +19,8 @@ static_assert(kParts == 4 && kItems == 8);
 // bits are at least the bits of its mean less one.
 inline constexpr std::uint32_t kUnaryWords = (kTileParticles + kThreads * 2 * kGroup) / 32;
 
-// A thread's view of a planned sequence: its group's low bits, the planes of earlier groups, and the bits of earlier
-// threads in the unary stream. One word, since several plans wait at a time.
+// A thread's view of a planned sequence: its group's low bits, the planes of earlier groups, and earlier threads' bits
+// in the unary stream. One word, since several plans wait at a time.
 struct ThreadSequence {
   std::uint32_t word;
 

@@ -171,8 +171,8 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
 // The methods of sorting particles within cells.
 enum class CellOrder { counted, windows, none };
 
-// Finds the cells of a thread's particles of a whole tile, for keys with `left` open bits: each cell's start, and the
-// count before each particle. For windows: each particle's destination, and its cell's start in the window. `table` has
+// Finds the cells of a thread's particles of a whole tile: each cell's start, and the count before each particle. Keys
+// have `left` open bits. For windows: each particle's destination, and its cell's start in the window. `table` has
 // kCellTableWords, zeroed. Needs a barrier before.
 __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kItems], unsigned left,
                                                 std::uint32_t* table, SortExchange& exchange,

@@ -54,7 +54,7 @@ __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
 // are in two lanes, `away` apart, each lane sends the words whose index has `bit` and keeps the others. If two lanes
 // are reversed (one lane's first word meets the other's last), received words are stored in reverse, too. Of two words
 // whose indices differ in `bit`, the smaller goes to the lower index. In lanes with a bit of `twist` it goes to the
-// higher index: otherwise two words that the next step compares would both be sent, or both kept.
+// higher index. Otherwise two words that the next step compares would both be sent, or both kept.
 struct NetworkStep {
   unsigned away, bit;
   bool turned;

@@ -19,7 +19,7 @@
 namespace pyfilter::cuda {
 
 // A tile's bytes share the memory of its values. In a small tile whose warps store only their own rows, the bytes have
-// memory of their own: no warp waits until all warps have read them.
+// memory of their own. So no warp waits until all warps have read them.
 template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;

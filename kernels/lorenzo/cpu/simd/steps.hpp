@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of 32 lanes of a stream (lanes.hpp explains them), a vector of lanes at a time: tables are gathered, and words
-// of the stream are handed out and collected together. Without vectors lanes are coded one by one.
+// Steps of 32 lanes of a stream (lanes.hpp explains them), a vector of lanes at a time. Table entries are gathered;
+// words of the stream are handed out and collected together. Without vectors lanes are coded one by one.
 #pragma once
 
 #include <algorithm>

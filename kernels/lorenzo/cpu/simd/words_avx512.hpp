@@ -24,8 +24,8 @@ KFN __m512i reversed(__m512i x) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), x);
 }
 
-// The number of vectors whose words go to the stream together, and the order of lanes in which their states are held:
-// descending, as their words are written.
+// The number of vectors whose words go to the stream together. Their states are held in descending order of lanes, as
+// their words are written.
 inline constexpr int kSpilledTogether = 2;
 KFN U32 held_order(U32 x) { return (U32)reversed((__m512i)x); }
 // Appends the low halves of some states to the stream.
