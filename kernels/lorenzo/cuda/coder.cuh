@@ -36,7 +36,7 @@ cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 // that they share.
 struct WarpLaunch {
   std::uint32_t warps = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, bytes_of_warp = 0;
   unsigned resident = 0;  // thread blocks that run at once
 
   template <class Kernel>
@@ -48,6 +48,7 @@ struct WarpLaunch {
                          static_cast<std::int64_t>(warp_bytes);
     warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
     bytes = block_bytes + warps * warp_bytes;
+    bytes_of_warp = warp_bytes;
     return resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident);
   }
   // Thread blocks for each frame, if every frame has its own and all run at once.
@@ -59,6 +60,8 @@ struct WarpLaunch {
     const std::uint32_t each = (units + blocks - 1) / blocks, turns = std::max(1u, (each + warps - 1) / warps);
     return std::max(1u, (each + turns - 1) / turns);
   }
+  // The memory of a block of fewer warps: several such blocks run on a multiprocessor.
+  std::size_t bytes_for(unsigned fewer) const { return bytes - (warps - fewer) * bytes_of_warp; }
 };
 
 // Frames of columns, such as chunks of particles, share all thread blocks if otherwise a tenth of the device or more
@@ -81,7 +84,8 @@ cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cuda
       return cudaGetLastError();
     }
   }
-  own<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
+  const unsigned warps = launch.fewest_warps(units, blocks);
+  own<<<dim3(blocks, job.frames), 32 * warps, launch.bytes_for(warps), stream>>>(job);
   return cudaGetLastError();
 }
 
@@ -92,7 +96,8 @@ cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, c
   PYF_CUDA_TRY(launch.find(kernel, (kHuffmanWarps<Map, S, Residual>), sizeof(HuffmanTables),
                            sizeof(typename HuffmanSource<Map, Residual>::WarpSpace)));
   const unsigned blocks = launch.own_blocks(job.frames, units);
-  kernel<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
+  const unsigned warps = launch.fewest_warps(units, blocks);
+  kernel<<<dim3(blocks, job.frames), 32 * warps, launch.bytes_for(warps), stream>>>(job);
   return cudaGetLastError();
 }
 
