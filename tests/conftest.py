@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures for all tests: real data files, where the checkout has them beside it."""
+"""For all tests: their order, and real data files, where the checkout has them beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-SHARED_FILES = Path(__file__).resolve().parents[2] / "shared" / "data" / "files"
+HERE = Path(__file__).resolve().parent
+SHARED_FILES = HERE.parents[1] / "shared" / "data" / "files"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of kernels on a CPU come first: one process builds their library while others run tests of other folders.
+
+    Last, where pytest-xdist hands out what is left, two processes would wait for the build.
+    """
+    items.sort(key=lambda item: not item.path.is_relative_to(HERE / "simt"))
 
 
 @pytest.fixture(scope="session")

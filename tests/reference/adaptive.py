@@ -31,12 +31,17 @@ LEAD_TRAIL = {(PLANE, 0): (4, 4), (PLANE, 1): (4, 4), (VOLUME, 0): (2, 2), (VOLU
 
 
 def fma(a: Array, b: Array, c: Array) -> Floats:
-    """`a * b + c` of binary32, rounded once: the sum is rounded to odd before."""
+    """`a * b + c` of binary32, rounded once: the sum is rounded to odd before.
+
+    That matters only to a sum half-way between two numbers of binary32, whose last 28 bits are 0 in f64.
+    """
     p, c = a.astype(np.float64) * b, c.astype(np.float64)
     s = p + c
+    if (s.view(np.int64) & 0xFFFFFFF).all():
+        return s.astype(np.float32)
     t = s - p
     error = (p - (s - t)) + (c - t)
-    nudge = np.isfinite(s) & np.isfinite(error) & (error != 0) & (np.asarray(s).view(np.int64) & 1 == 0)
+    nudge = np.isfinite(s) & np.isfinite(error) & (error != 0) & (s.view(np.int64) & 1 == 0)
     return np.where(nudge, np.nextafter(s, np.where(error > 0, np.inf, -np.inf)), s).astype(np.float32)
 
 
@@ -169,10 +174,10 @@ class Lattice:
         """Where the neighbours are that stand for `taps`, [lane, tap], and whether they are inside."""
         nz, ny, nx = z[:, None] + taps[:, 0], y[:, None] + taps[:, 1], x[:, None] + taps[:, 2]
         out = (nz < 0) | (nz >= self.planes) | (ny < 0) | (ny >= self.rows)
-        nz, ny = np.clip(nz, 0, self.planes - 1), np.clip(ny, 0, self.rows - 1)
+        nz, ny = np.minimum(np.maximum(nz, 0), self.planes - 1), np.minimum(np.maximum(ny, 0), self.rows - 1)
         ends = self.lengths[ny]
         out |= (nx < 0) | (nx >= ends)
-        nx = np.clip(nx, 0, ends - 1)
+        nx = np.minimum(np.maximum(nx, 0), ends - 1)
         if self.p.refining:
             nx = nx - nx % 2 * out
             ny = ny - ny % 2 * out if self.kind != LINE else ny

@@ -75,9 +75,12 @@ class HuffmanStream:
         self.runs.add(run)
         code = 0
         for length in range(1, 13):
-            code = code << 1 | self.take(1)
-            if (length, code) in book:
-                return book[length, code]
+            require(self.at + length <= len(self.bits), "the stream is too short")
+            code = code << 1 | (self.bits[self.at + length - 1] == "1")
+            found = book.get((length, code))
+            if found is not None:
+                self.at += length
+                return found
         raise AssertionError("a codebook is complete")
 
     def end(self) -> None:

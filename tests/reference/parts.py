@@ -51,12 +51,15 @@ def residuals(words: Words, plane_starts: Ints, planes: Ints, header: Header) ->
     """The bit planes of all blocks -> `z[block, i]`."""
     halves = values_per_block(header) // 32
     z = np.zeros((planes.size, halves, 32), f"<u{header.code_bits // 8}")
-    for count in range(1, int(planes.max(initial=0)) + 1):
+    for count in np.unique(planes[planes > 0]):
         (some,) = np.nonzero(planes == count)
-        for half in range(halves):
-            for plane in range(count):
-                bits = unpack_mask(words[plane_starts[some] + half * count + plane])
-                z[some, half] |= bits.astype(z.dtype) << z.dtype.type(plane)
+        at = plane_starts[some, None] + np.arange(halves * count)
+        bits = np.unpackbits(words[at].astype("<u4").view(np.uint8), bitorder="little")
+        digits = bits.reshape(some.size, halves, count, 32).swapaxes(2, 3)  # of each residual, the lowest first
+        packed = np.packbits(digits, axis=3, bitorder="little")
+        whole = np.zeros((*packed.shape[:3], z.dtype.itemsize), np.uint8)
+        whole[..., : packed.shape[3]] = packed
+        z[some] = whole.view(z.dtype)[..., 0]
     return z.reshape(planes.size, 32 * halves)
 
 

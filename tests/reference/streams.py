@@ -299,11 +299,12 @@ def read_round(stream: Stream, tables: Tables, shape: int, count: int, code_bits
     """Residuals of up to 32 blocks."""
     values: list[list[int]] = [[] for _ in range(count)]
     for i in range(32):
+        a, b = neighbours(shape, i) if i > 0 else (0, 0)
         left: list[tuple[int, int]] = []  # of each lane: bits that it lacks, those it has (-1: an escape)
         for lane in range(count):
             number = tables.contexts
             if i > 0:
-                total = sum(min(values[lane][k], CAP) for k in neighbours(shape, i))
+                total = min(values[lane][a], CAP) + min(values[lane][b], CAP)
                 step = (level(total) + tables.octaves) >> tables.octaves
                 number = min(max(step - tables.base, 0), tables.contexts - 1)
             symbol, inner = stream.symbol(lane, tables.tables[number])

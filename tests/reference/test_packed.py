@@ -147,7 +147,7 @@ def test_one_residual(shape: int, order: int) -> None:
         if (block, i) == (0, 0):
             content = bytes((0, 1 << 4, 0, 0, 2, 0, 0, 0))
         else:
-            content = bytes((0, 2, 0, 0)) + bytes(16) + (plane & ~(block != 0)).to_bytes(16, "little")
+            content = bytes((0, 2, 0, 0)) + bytes(16) + (plane & ~int(block != 0)).to_bytes(16, "little")
             content += bytes(4) + (1 << i).to_bytes(4, "little")
         found = decode(tile_frame(spec, content))
         assert np.array_equal(found.reshape(tile), reached.astype(np.float32)), at

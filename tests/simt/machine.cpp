@@ -24,8 +24,8 @@ namespace simt {
 
 namespace context = boost::context::detail;
 
-thread_local Thread* self = nullptr;
-thread_local Grid grid;
+Thread* self = nullptr;
+Grid grid;
 
 namespace {
 
@@ -49,8 +49,8 @@ struct Phases {
   unsigned phase = 0;
 };
 struct Warp : Phases {
-  std::uint64_t given[32] = {}, found[32] = {};
-  std::uint32_t arrived = 0, alive = 0, took_part = 0;
+  Met given, found;  // of lanes that arrive, and of those that met last
+  std::uint32_t alive = 0;
   Meeting what = Meeting::barrier;
   Fiber* lanes[32] = {};
 };
@@ -71,7 +71,7 @@ struct Block : Phases {
 namespace {
 
 class Machine;
-thread_local Machine* machine = nullptr;
+Machine* machine = nullptr;
 
 // Launches that leave memory to each other; launches of several threads of the system run one after another.
 std::mutex turn;
@@ -109,12 +109,13 @@ class Machine {
     wait();
   }
   void publish(Warp& warp) {
-    std::memcpy(warp.found, warp.given, sizeof(warp.found));
-    warp.took_part = warp.arrived;
+    warp.found = warp.given;
     warp.phase ^= 1;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if ((warp.arrived >> lane & 1) != 0 && warp.lanes[lane] != running_) ready_.push_back(warp.lanes[lane]);
-    warp.arrived = 0;
+    for (std::uint32_t left = warp.found.lanes; left != 0; left &= left - 1) {
+      Fiber* const fiber = warp.lanes[__builtin_ctz(left)];
+      if (fiber != running_) ready_.push_back(fiber);
+    }
+    warp.given.lanes = warp.given.votes = 0;
   }
   void publish(Block& block) {
     block.joined = std::exchange(block.joining, {0, 0, 1});
@@ -205,7 +206,7 @@ class Machine {
     Block& block = *fiber.thread.block;
     Warp& warp = *fiber.thread.warp;
     warp.alive &= ~(1u << fiber.thread.lane);
-    if (warp.arrived != 0 && warp.arrived == warp.alive) publish(warp);
+    if (warp.given.lanes != 0 && warp.given.lanes == warp.alive) publish(warp);
     --block.alive;
     if (block.alive != 0 && block.waiting.size() == block.alive) publish(block);
     if (block.alive != 0) return;
@@ -218,7 +219,7 @@ class Machine {
     unsigned at_barrier = 0, meeting = 0;
     for (const auto& [block, owned] : blocks_) {
       at_barrier += static_cast<unsigned>(block->waiting.size());
-      for (const Warp& warp : block->warps) meeting += static_cast<unsigned>(__builtin_popcount(warp.arrived));
+      for (const Warp& warp : block->warps) meeting += static_cast<unsigned>(__builtin_popcount(warp.given.lanes));
     }
     mistake("threads wait for ever: %u for their block, %u for their warp", at_barrier, meeting);
   }
@@ -240,14 +241,16 @@ namespace {
 
 void meet_others(Warp& warp, Meeting what, std::uint64_t value) {
   const races::Unseen unseen;
-  if (warp.arrived == 0)
+  if (warp.given.lanes == 0)
     warp.what = what;
   else if (warp.what != what)
     mistake("lanes of a warp meet in different operations: %d and %d", static_cast<int>(warp.what),
             static_cast<int>(what));
-  warp.given[self->lane] = value;
-  warp.arrived |= 1u << self->lane;
-  if (warp.arrived == warp.alive)
+  const std::uint32_t lane = 1u << self->lane;
+  warp.given.values[self->lane] = value;
+  warp.given.lanes |= lane;
+  if (value != 0) warp.given.votes |= lane;
+  if (warp.given.lanes == warp.alive)
     machine->publish(warp);
   else
     machine->wait();
@@ -267,7 +270,7 @@ void join_others(Block& block, unsigned value) {
 
 }  // namespace
 
-const std::uint64_t* meet(Meeting what, std::uint64_t value) {
+const Met& meet(Meeting what, std::uint64_t value) {
   Warp& warp = *self->warp;
   char* const phase = &warp.phases[warp.phase];
   if (what == Meeting::barrier) races::release(phase);
@@ -275,8 +278,6 @@ const std::uint64_t* meet(Meeting what, std::uint64_t value) {
   if (what == Meeting::barrier) races::acquire(phase);
   return warp.found;
 }
-
-bool took_part(unsigned lane) { return (self->warp->took_part >> lane & 1) != 0; }
 
 Joined join_block(unsigned value) {
   Block& block = *self->block;

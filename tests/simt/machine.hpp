@@ -34,16 +34,20 @@ struct Thread {
   unsigned lane = 0;
   std::vector<Copy> copies;  // copies to shared memory that it has not waited for
 };
-// The running thread.
-extern thread_local Thread* self;
+// The running thread. No variable of a thread of the system: one launch runs at a time, and kernels read this often.
+extern Thread* self __attribute__((visibility("hidden")));
 
 // Operations of the lanes of a warp together; all lanes that meet must do the same.
 enum class Meeting : std::uint8_t { barrier, shuffle, vote, reduce };
-// Hands in a value, and waits until all lanes of the warp have done so. Returns the values of all lanes, valid until
-// this lane meets others again.
-const std::uint64_t* meet(Meeting what, std::uint64_t value);
-// Whether a lane took part.
-bool took_part(unsigned lane);
+// What lanes handed in: the values, which lanes they are of, and, of a vote, the lanes whose value is not 0.
+struct Met {
+  std::uint64_t values[32] = {};
+  std::uint32_t lanes = 0, votes = 0;
+  [[nodiscard]] bool took_part(unsigned lane) const { return (lanes >> lane & 1) != 0; }
+};
+// Hands in a value, and waits until all lanes of the warp have done so. What it returns is valid until this lane meets
+// others again.
+const Met& meet(Meeting what, std::uint64_t value);
 
 // Waits until all threads of the block have come. Returns the sum, the OR and the AND of their values.
 struct Joined {
@@ -67,7 +71,7 @@ struct Grid {
   Place blocks, threads;
   std::size_t dynamic_bytes;
 };
-extern thread_local Grid grid;
+extern Grid grid __attribute__((visibility("hidden")));
 const Place& block_place();
 
 // The number of thread blocks that take turns (kernels may rely on so many of a launch), and the most dynamic shared

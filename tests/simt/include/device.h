@@ -34,20 +34,20 @@ inline void check_mask(unsigned mask) {
 template <class T>
 inline T shuffle(unsigned mask, T value, unsigned from) {
   check_mask(mask);
-  const std::uint64_t* const all = meet(Meeting::shuffle, to_bits(value));
-  return from_bits<T>(took_part(from) ? all[from] : 0xA5A5A5A5A5A5A5A5u);
+  const Met& met = meet(Meeting::shuffle, to_bits(value));
+  return from_bits<T>(met.took_part(from) ? met.values[from] : 0xA5A5A5A5A5A5A5A5u);
 }
 inline unsigned segment_of(int width) { return self->lane & ~(static_cast<unsigned>(width) - 1); }
 
 template <class Combine>
 inline unsigned reduce(unsigned mask, unsigned value, const Combine& combine) {
   check_mask(mask);
-  const std::uint64_t* const all = meet(Meeting::reduce, value);
+  const Met& met = meet(Meeting::reduce, value);
   bool first = true;
   unsigned sum = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
-    if (!took_part(lane)) continue;
-    const auto x = static_cast<unsigned>(all[lane]);
+    if (!met.took_part(lane)) continue;
+    const auto x = static_cast<unsigned>(met.values[lane]);
     sum = first ? x : combine(sum, x);
     first = false;
   }
@@ -78,11 +78,7 @@ inline T __shfl_xor_sync(unsigned mask, T value, int with) {
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   simt::check_mask(mask);
-  const std::uint64_t* const all = simt::meet(simt::Meeting::vote, predicate != 0 ? 1 : 0);
-  unsigned found = 0;
-  for (unsigned lane = 0; lane < 32; ++lane)
-    if (simt::took_part(lane)) found |= static_cast<unsigned>(all[lane]) << lane;
-  return found;
+  return simt::meet(simt::Meeting::vote, predicate != 0 ? 1 : 0).votes;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }

@@ -65,10 +65,10 @@ inline void copy_16(std::uint32_t to, const void* from) { copy_later(at_shared<u
 template <class T>
 inline void add_lane_before(T& x, int step, int clamp) {
   const unsigned first = self->lane & static_cast<unsigned>(clamp) >> 8, lane = self->lane;
-  const std::uint64_t* const all = meet(Meeting::shuffle, to_bits(x));
+  const Met& met = meet(Meeting::shuffle, to_bits(x));
   const bool inside = lane >= static_cast<unsigned>(step) && lane - static_cast<unsigned>(step) >= first;
-  if (inside && took_part(lane - static_cast<unsigned>(step)))
-    x += from_bits<T>(all[lane - static_cast<unsigned>(step)]);
+  if (inside && met.took_part(lane - static_cast<unsigned>(step)))
+    x += from_bits<T>(met.values[lane - static_cast<unsigned>(step)]);
 }
 inline void ballot_from(std::uint32_t& giving, std::uint32_t x, std::uint32_t limit) {
   giving = __ballot_sync(0xFFFFFFFFu, x >= limit);
