@@ -18,9 +18,7 @@ from .header import CHAIN, COLUMNS, TILE_SHAPES, Header, require, tile_count
 from .packed import BLOCKS, Bools
 from .parts import Array, parse_directory, unzigzag
 
-RANS = 1
-SUM, ESCAPE, LANES, LOWEST = 1024, 255, 32, 1 << 15
-CAP = 1 << 23
+RANS, SUM, ESCAPE, LANES, LOWEST, CAP = 1, 1024, 255, 32, 1 << 15, 1 << 23
 
 # ---- 8.2 Tables -----------------------------------------------------------------------------------------------------
 
