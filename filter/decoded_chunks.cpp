@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory of decoded chunks (decoded_chunks.hpp).
 //
-// A chunk is `cached` from its decoding until HDF5 is known to have freed its values, because they were encoded in
-// place or other values have their address. HDF5 does not report when it drops a chunk that was not written to. Frames
-// of dropped chunks are kept for a while. Programs that copy a file, or modify the values that they read, soon encode
-// the same values.
+// A chunk is `cached` from its decoding until HDF5 is known to have freed its values. HDF5 has freed them if they were
+// encoded in place, or if other values have their address. HDF5 does not report when it drops a chunk that was not
+// written to. Frames of dropped chunks are kept for a while. Programs that copy a file, or modify the values that they
+// read, soon encode the same values.
 #include "filter/decoded_chunks.hpp"
 
 #include <pthread.h>

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-# A tile of at most 4096 values, in lorenzo a group of up to 32, has a directory entry of 4 bytes; a unit of lossless
-# with bins of at most 2^18 values one of 4 and a head of 8 (docs/format.md, sections 4.2, 8.1, 15). So no frame has
-# more values than this for each of its bytes. It keeps a hostile header from asking for all the memory there is.
+# A tile of at most 4096 values has a directory entry of 4 bytes, in lorenzo a group of up to 32 tiles. A unit of
+# lossless with bins has at most 2^18 values, an entry of 4 bytes and a head of 8 (docs/format.md, sections 4.2, 8.1,
+# 15). So no frame has more values than this for each of its bytes. It keeps a hostile header from asking for all the
+# memory there is.
 _MAX_VALUES_PER_BYTE = 1024
 _MAX_GROUP_TILES = 32
 _GROUPED = ("lorenzo", "progressive", "lossless")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model of a chunk in Lossless's form `ratio` (docs/format.md, section 15): the map from values to numbers, the
-// differences, their bins, and the tables of frequencies.
+// The model of a chunk in Lossless's form `ratio` (docs/format.md, section 15). It has the map from values to numbers,
+// the differences, their bins, and the tables of frequencies.
 #pragma once
 
 #include <cstddef>

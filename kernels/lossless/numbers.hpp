@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values as integers ("numbers"), whose differences the form `ratio` stores (docs/format.md, section 15.2). A number is
-// an ordered bit pattern, a multiple (of an integer, a decimal or a binary fraction), or an index into a list of
-// values. The remainder is the part of a value that its number does not determine. One source for CPU and GPU.
+// an ordered bit pattern, a multiple, or an index into a list of values. A multiple is one of an integer or of a
+// decimal or binary fraction. The remainder is the part of a value that its number does not determine. One source for
+// CPU and GPU.
 #pragma once
 
 #include <bit>

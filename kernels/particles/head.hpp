@@ -68,8 +68,8 @@ KFN std::uint32_t read_head(const Word& word, std::uint64_t size, std::uint32_t 
   return at;
 }
 
-// A tile's first word and its number of words: `ordinary` and `stored` particles, a tail of equal ones, keys of this
-// many words, and planes of offsets for each group.
+// A tile's first word and its number of words. The tile has `ordinary` and `stored` particles, a tail of equal ones,
+// keys of this many words, and planes of offsets for each group.
 KFN std::uint32_t head_word(std::uint32_t ordinary, std::uint32_t stored, std::uint32_t tail, bool runs,
                             unsigned shift) {
   return stored | (runs ? kRunsTile : 0) | (tail != 0 ? kTailTile : 0) | (ordinary != 0 ? shift << 16 : 0);

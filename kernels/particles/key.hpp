@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Segments of a tile of particles and their keys (docs/format.md, section 12), for CPU and GPU. A coordinate's code is
-// relative to the lowest one of its axis; its `shift` lowest bits are the offset in the segment, the others the
+// relative to the lowest one of its axis. Its `shift` lowest bits are the offset in the segment. The others are the
 // segment's number along that axis. The numbers of all axes are interleaved from the lowest bit on into one key
 // (Morton). Neighbours in the order of keys are neighbours in space.
 #pragma once

@@ -78,8 +78,8 @@ if TYPE_CHECKING:
     "regions",
     multiple=True,
     metavar="NAME=BOUND@PART",
-    help="A part of a variable with a tighter absolute bound, 0 for bit for bit: a box such as 0:10,:,20:40, or the "
-    "path of an integer mask in the file.",
+    help="A part of a variable with a tighter absolute bound; 0 means bit for bit. PART is a box such as "
+    "0:10,:,20:40, or the path of an integer mask in the file.",
 )
 @click.option("--keep-sign", is_flag=True, help="Keep zeros zero, and the sign of every value.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command's entry: its subcommands, and how errors reach the shell.
 
-Exit status: 0 all is well, 1 a check failed (a bound, a finding), 2 the command could not do what was asked, 128 + n
-it was ended by signal n (docs/commands.md).
+Exit status: 0 all is well; 1 a check failed (a bound, a finding); 2 the command could not do what was asked. 128 + n
+means that signal n ended it (docs/commands.md).
 """
 
 from __future__ import annotations

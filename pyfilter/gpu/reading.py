@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Channel
 
-# fields of a frame's header (docs/format.md, section 2): byte offsets of its size in 8-byte words, of element type and
-# of rank, all in the first two words. The shape begins at word 7
+# fields of a frame's header (docs/format.md, section 2), all in the first two words: byte offsets of its size in 8-byte
+# words, of element type and of rank. The shape begins at word 7
 _UNITS_AT, _TYPE_AND_RANK_AT, _DIMS_AT = 7, (9, 11), 7
 _ALIKE = np.isin(np.arange(16), (_UNITS_AT, *_TYPE_AND_RANK_AT)).astype(np.uint8) * np.uint8(255)
 

@@ -18,8 +18,8 @@ inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries and the neutral entry, the addresses of tables by the sum of two byte neighbours,
-// the address of the neutral entry.
+// Shared memory: the tables' entries and the neutral entry. Then the addresses of tables by the sum of two byte
+// neighbours, and the address of the neutral entry.
 inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
                                kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
                                kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;

@@ -77,7 +77,7 @@ class FinestGrid {
 
   // Returns the largest error of an ordinary value if it is above `unnoticed`, else `unnoticed`. The reader has the
   // planes down to planes_left[axis] of each unit. `known`: the points of the next grid, in rows of whole chunks, with
-  // kChunkPadding numbers before and behind; entries that are no points have the lowest value, so points predicted from
+  // kChunkPadding numbers before and behind. Entries that are no points have the lowest value, so points predicted from
   // them have no error. raise(error) rounds an error up to its code. Errors above `guess` are looked for first; a guess
   // that is too high costs time only.
   template <class Raise>

@@ -143,9 +143,9 @@ KFN int nearest_line(const std::uint32_t* filled, int line, int from, int to) {
   return last >= 0 ? last : first_bit(filled, line, to);
 }
 
-// The line whose codes a line without ordinary values copies, or -1. `filled`: lines with ordinary values. The first
-// that exists is taken: the last filled line before it in the slab, the slab's first filled line, the same line of an
-// earlier slab.
+// The line whose codes a line without ordinary values copies, or -1. `filled`: lines with ordinary values. It is the
+// last filled line before it in the slab. If there is none, it is the slab's first filled line, or else the same line
+// of an earlier slab.
 template <int S>
 KFN int line_source(const std::uint32_t* filled, int line) {
   constexpr int kGroup = TileLines<S>::kGroup;
