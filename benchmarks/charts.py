@@ -283,10 +283,10 @@ def progressive(path: Path) -> None:
 
 
 CHARTS: dict[str, Callable[[Path], None]] = {
+    "user-call": user_call,
     "ratio": ratio,
     "speed-cpu": speed_cpu,
     "speed-gpu": speed_gpu,
-    "user-call": user_call,
     "scaling": scaling,
     "progressive": progressive,
 }
