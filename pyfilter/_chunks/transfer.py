@@ -224,7 +224,7 @@ def write_chunks(
     progress
         Called with the number of values of each chunk written.
     slab_bytes
-        Number of bytes read at a time; twice as much is held. ``encoder`` makes a frame, told the chunk's origin too.
+        Number of bytes read at a time; twice as much is held. ``encoder`` makes a frame from a chunk and its origin.
     """
     shape = dataset.shape
     if encoder is None and small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):

@@ -75,8 +75,8 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         codec = configuration.codec_to_write_with(self.codec)
         if codec.range_fraction is not None and self.fill_value is None:
             message = (
-                f"{codec!r} follows the range, for which the array's fill value must not count, and a compressor "
-                "is not told it: give fill_value=, use pyfilter.zarr.create_array or give an absolute bound"
+                f"{codec!r} follows the range, without the array's fill value. A compressor does not get this value: "
+                "give fill_value=, use pyfilter.zarr.create_array or give an absolute bound"
             )
             raise InvalidArgument(message)
         if is_device_array(buf):

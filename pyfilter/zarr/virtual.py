@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HDF5 and netCDF-4 files as virtual Zarr: chunks stay in the file, and a reader fetches the chunks that it needs.
 
-kerchunk and VirtualiZarr refuse filters that they do not list. Here kerchunk's translation is told of ours, and
+kerchunk and VirtualiZarr refuse filters that they do not list. Here our filter is added to kerchunk's translation, and
 VirtualiZarr gets a parser that takes kerchunk's result. docs/patches/ has changes to both projects that would make this
 unnecessary.
 """
