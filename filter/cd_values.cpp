@@ -76,8 +76,8 @@ Status check_bound(const Request& request) {
   const bool positive = request.bound > 0 || (request.bound == 0 && takes_integers(request));
   if (request.bound_mode == Bound::none || (std::isfinite(request.bound) && positive)) return kOk;
   return fail(Code::invalid_argument,
-              "the bound in cd_values[3] and [4] is %g, must be finite and > 0 (a double as two words, low word first; "
-              "nccopy and ncgen need it written with a d, as 0.001d)",
+              "the bound in cd_values[3] and [4] is %g, must be finite and > 0. It is a double as two words, low word "
+              "first. nccopy and ncgen need it written with a d, as 0.001d",
               request.bound);
 }
 

@@ -102,7 +102,7 @@ bool may_be_netcdf(const Hdf5& hdf5, hid_t dcpl) {
 Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
   if (!hdf5.open())
     return fail(Code::unsupported,
-                "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it; a program "
+                "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it. A program "
                 "with a static HDF5 must export them (-rdynamic) to write with %s",
                 registry::kFilterName, registry::kFilterName);
   if (dcpl < 0 || type < 0) return fail(Code::unsupported, "groups cannot be compressed, only datasets");
@@ -143,7 +143,7 @@ Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noe
   if (hidden && !dataset->stamped && of_range && may_be_netcdf(hdf5, dcpl))
     return fail(Code::unsupported,
                 "a relative bound needs the fill value, which nccopy, CDO, NCO and netCDF's mode 'no fill' hide from "
-                "HDF5: use an absolute bound, or pyfilter compress");
+                "HDF5. Use an absolute bound, or pyfilter compress");
   request.without_zeros = fill_time == kFillTimeNever && (request.fill | request.fill_imaginary) != 0 && of_range;
   return kOk;
 }

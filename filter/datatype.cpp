@@ -108,11 +108,11 @@ Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
   list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
   const int type_class = hdf5.H5Tget_class(type);
   const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
-  return fail(
-      Code::unsupported,
-      "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats, two's "
-      "complement integers and compound types of two equal floats of 32 or 64 bits without gaps, either byte order)",
-      known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
+  return fail(Code::unsupported,
+              "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s. These are IEEE 754 floats, "
+              "two's complement integers, and compounds of two equal floats of 32 or 64 bits without gaps, in either "
+              "byte order",
+              known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
     found = base_of(hdf5, type);
     if (found.dtype != Dtype::none && !is_exact(*request))
       return fail(Code::unsupported,
-                  "the dataset is of an enumeration (such as h5py's bool), whose values must not change: a bound of %g "
+                  "the dataset is of an enumeration (such as h5py's bool), whose values must not change. A bound of %g "
                   "is given, allowed: codec lossless, or an absolute bound of 0",
                   request->bound);
   }

@@ -245,8 +245,8 @@ def _larger_bounds(dataset: h5py.Dataset, filters: Pipeline) -> list[Finding]:
         return []
     largest, now = max(carried)
     detail = (
-        f"the range became smaller while parts of the chunk were written; older values are within {largest:.6g}, "
-        f"newer ones within {now:.6g}; write whole chunks, or use absolute= or pyfilter.create_dataset"
+        f"the range became smaller while parts of the chunk were written. Older values are within {largest:.6g}, "
+        f"newer ones within {now:.6g}. Write whole chunks, or use absolute= or pyfilter.create_dataset"
     )
     return [Finding(str(dataset.name), "larger bound", len(carried), detail)]
 

@@ -85,8 +85,8 @@ def compress(variable: Any, codec: Codec) -> None:
     if codec.range_fraction is not None and variable.endian() == "big" and variable.group().disk_format != "HDF5":
         # the padding would count for the range: by 1e20 of the wrong byte order, 1.2e27, all values would become 0
         message = (
-            f"variable {name!r} is big-endian in a Zarr store, where netCDF-C pads chunks with a fill value of the "
-            f"wrong byte order: {codec!r} cannot tell the range. Give an absolute bound, or make the variable "
+            f"variable {name!r} is big-endian in a Zarr store. There netCDF-C pads chunks with a fill value of the "
+            f"wrong byte order, so {codec!r} cannot tell the range. Give an absolute bound, or make the variable "
             "little-endian"
         )
         raise Unsupported(message)
@@ -277,7 +277,7 @@ def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes
     if (said == "true") != (dtype.kind == "u"):
         message = (
             f"variable {name!r} is stored as {dtype} with _Unsigned = {said!r}, so a bound would be in the wrong "
-            "unit; store it with a type of that sign, or use Lossless()"
+            "unit. Store it with a type of that sign, or use Lossless()"
         )
         raise Unsupported(message)
 

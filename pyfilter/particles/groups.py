@@ -281,8 +281,8 @@ def _stacked(position: _Columns) -> Any:
         stacked = np.stack(columns, axis=-1)
     if stacked.ndim != 2 or stacked.shape[1] not in (2, 3) or stacked.dtype.kind != "f" or stacked.itemsize < 4:
         message = (
-            "position must have 2 or 3 coordinates, as an array (N, 2) or (N, 3) or a mapping of as many arrays (N,), "
-            f"of float32 or float64; got shape {stacked.shape}, {stacked.dtype}"
+            "position must have 2 or 3 coordinates of float32 or float64: an array (N, 2) or (N, 3), or a mapping of "
+            f"arrays (N,). Got shape {stacked.shape}, {stacked.dtype}"
         )
         raise InvalidArgument(message)
     return stacked

@@ -157,7 +157,7 @@ def _warn_of_kept_codec(name: str, codec: Codec, variable: Any) -> None:
     if stored == codec:
         return
     message = (
-        f"variable {name!r} exists in the file and is compressed by {stored!r}, which stays: {codec!r} was asked "
-        "for, and a codec is chosen when a variable is created. Save to a new file to change it"
+        f"variable {name!r} exists in the file and is compressed by {stored!r}, which stays: {codec!r} was "
+        "asked for. A codec is chosen when a variable is created. Save to a new file to change it"
     )
     warnings.warn(message, UserWarning, stacklevel=origin.user_level())

@@ -35,7 +35,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((1, 2, 0, 0), "4 words given, but the bound"),
     ((*words(), 0), "7 words given, at most 6 allowed"),
     ((*words(), *(0,) * 20), "26 words given, at most 6 allowed"),
-    (words(0.0), r"the bound in cd_values\[3\] and \[4\] is 0, must be finite and > 0 .*0\.001d"),
+    (words(0.0), r"the bound in cd_values\[3\] and \[4\] is 0, must be finite and > 0.*0\.001d"),
     (words(-1e-3), r"is -0\.001, must be finite and > 0"),
     (words(np.inf), "is inf, must be finite and > 0"),
     (words(np.nan), "is nan, must be finite and > 0"),
