@@ -48,71 +48,49 @@ def max_frame_bytes(request: abi.Request) -> int:
     return size
 
 
-def encode(request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8]) -> int:
-    """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes."""
-    return _encode(request, values, out.ctypes.data, out.nbytes)
+def encode(
+    request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8], over: NDArray[np.uint8] | None = None
+) -> int:
+    """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes.
+
+    ``over`` is the frame that some of the values were decoded from.
+    """
+    return _encode_at(request, values, over, out.ctypes.data, out.nbytes)
 
 
-def encode_to_bytes(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8] | None = None) -> bytes:
-    """Return the frame of C-contiguous native ``values``; with ``old`` as `encode_updated`.
+def encode_to_bytes(request: abi.Request, values: NDArray[Any], over: NDArray[np.uint8] | None = None) -> bytes:
+    """Return the same frame as bytes.
 
     The frame is made in the bytes themselves, which then give back what they do not need. A copy would cost a call with
     16 threads more than the codec does.
     """
     most = max_frame_bytes(request)
-
-    def encode_at(address: int) -> int:
-        if old is None:
-            return _encode(request, values, address, most)
-        return _encode_updated(request, values, old, address, most)
-
     if not _MAKES_BYTES:
         frame = np.empty(most, dtype=np.uint8)
-        return frame[: encode_at(frame.ctypes.data)].tobytes()
+        return frame[: encode(request, values, frame, over)].tobytes()
     made = ctypes.c_void_p(_new_bytes(None, most))
     try:
         address = (made.value or 0) + bytes.__basicsize__ - 1
         if most >= _LARGE and _ADVISES:
             first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
             _libc.madvise(first, (address + most - first) // mmap.PAGESIZE * mmap.PAGESIZE, mmap.MADV_HUGEPAGE)
-        _resize_bytes(ctypes.byref(made), encode_at(address))
+        _resize_bytes(ctypes.byref(made), _encode_at(request, values, over, address, most))
         return bytes(ctypes.cast(made, ctypes.py_object).value)  # the object itself
     finally:
         if made.value:
             _release(made)
 
 
-def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
-    """The same as `encode`, for values of which some were decoded from the frame ``old``."""
-    return _encode_updated(request, values, old, out.ctypes.data, out.nbytes)
-
-
-def _encode(request: abi.Request, values: NDArray[Any], address: int, capacity: int) -> int:
-    size = ctypes.c_size_t(0)
-    library.check(
-        library.load().pyf_encode(
-            ctypes.byref(request), values.ctypes.data, values.nbytes, address, capacity, ctypes.byref(size)
-        )
-    )
-    return size.value
-
-
-def _encode_updated(
-    request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], address: int, capacity: int
+def _encode_at(
+    request: abi.Request, values: NDArray[Any], over: NDArray[np.uint8] | None, address: int, capacity: int
 ) -> int:
     size = ctypes.c_size_t(0)
-    library.check(
-        library.load().pyf_encode_updated(
-            ctypes.byref(request),
-            values.ctypes.data,
-            values.nbytes,
-            old.ctypes.data,
-            old.nbytes,
-            address,
-            capacity,
-            ctypes.byref(size),
-        )
-    )
+    given = ctypes.byref(request), values.ctypes.data, values.nbytes
+    made = address, capacity, ctypes.byref(size)
+    if over is None:
+        library.check(library.load().pyf_encode(*given, *made))
+    else:
+        library.check(library.load().pyf_encode_updated(*given, over.ctypes.data, over.nbytes, *made))
     return size.value
 
 

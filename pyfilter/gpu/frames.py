@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from functools import lru_cache
@@ -65,18 +66,19 @@ def _request_of(
     which is an enumeration.
     """
     if fill_value is None and dtype.metadata is None:
-        try:
-            return _plain_request(codec, dtype, shape)
-        except TypeError:  # a codec that cannot be hashed: refused below
-            pass
+        with contextlib.suppress(TypeError):  # a codec that cannot be hashed: refused below
+            return _kept_request(codec, dtype, shape)
+    return _new_request(codec, dtype, shape, fill_value)
+
+
+def _new_request(
+    codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None
+) -> tuple[abi.Request, int]:
     request = host_frames.make_request(codec.for_device(), dtype, shape, fill_value)
     return request, host.max_frame_bytes(request)
 
 
-@lru_cache(maxsize=64)
-def _plain_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[abi.Request, int]:
-    request = host_frames.make_request(codec.for_device(), dtype, shape)
-    return request, host.max_frame_bytes(request)
+_kept_request = lru_cache(maxsize=64)(_new_request)
 
 
 class _Pinned:
@@ -176,8 +178,7 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
-        header = _pinned(data.data.ptr, size).bytes[:size].copy()  # waits until the frame is complete
+        header = _head_of(data)  # waits until the frame is complete
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -199,10 +200,14 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        data = _bytes_of(given)
-        size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
-        header: NDArray[np.uint8] = _pinned(data.data.ptr, size).bytes[:size].copy()
-    return header
+        return _head_of(_bytes_of(given))
+
+
+def _head_of(data: Any) -> NDArray[np.uint8]:
+    """Return a host copy of the first bytes of a cupy.ndarray of bytes, on its device."""
+    size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
+    head: NDArray[np.uint8] = _pinned(data.data.ptr, size).bytes[:size].copy()
+    return head
 
 
 def host_bytes(frame: Any) -> NDArray[np.uint8]:

@@ -75,9 +75,7 @@ def encode(request: abi.Request, values: NDArray[Any], over: NDArray[np.uint8] |
         The frame that the chunk was decoded from before a part of it was changed, as for `pyfilter.encode`.
     """
     frame = empty((host.max_frame_bytes(request),), np.dtype(np.uint8))
-    if over is None:
-        return frame[: host.encode(request, values, frame)]
-    return frame[: host.encode_updated(request, values, over, frame)]
+    return frame[: host.encode(request, values, frame, over)]
 
 
 async def in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
