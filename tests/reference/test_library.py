@@ -50,6 +50,9 @@ PATH = library_path()
 pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
 
 
+LEVELS = ("baseline", "avx2", "avx512")
+
+
 @pytest.fixture(scope="module")
 def library() -> Library:
     assert PATH is not None
@@ -58,12 +61,24 @@ def library() -> Library:
 
 def each_level(library: Library) -> Iterator[str]:
     """The CPU levels of this machine, each while the library is set to it."""
-    for level in ("baseline", "avx2", "avx512"):
-        try:
-            library.configure("cpu_level", level)
-        except LibraryError:
-            continue
-        yield level
+    try:
+        for level in LEVELS:
+            try:
+                library.configure("cpu_level", level)
+            except LibraryError:  # test_levels says so
+                continue
+            yield level
+    finally:  # after a failure, too
+        library.configure("cpu_level", "auto")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels(library: Library, level: str) -> None:
+    """Skipped, with the reason, where the tests below leave a level out."""
+    try:
+        library.configure("cpu_level", level)
+    except LibraryError as error:
+        pytest.skip(str(error))
     library.configure("cpu_level", "auto")
 
 
