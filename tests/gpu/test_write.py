@@ -155,7 +155,7 @@ def test_zstd_behind_the_codec(cp: Any, file: h5py.File) -> None:
     dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     dcpl.set_chunk((16, 20))
     dcpl.set_filter(pyfilter.FILTER_ID, 0, BOUND.filter_options)
-    dcpl.set_filter(hdf5plugin.Zstd.filter_id, 0, ())
+    dcpl.set_filter(hdf5plugin.Zstd.filter_id, 0, (3,))  # netCDF4's plugin, if it is the one, needs a level
     space = h5py.h5s.create_simple((60, 50))
     dataset = h5py.Dataset(h5py.h5d.create(file.id, b"a", h5py.h5t.IEEE_F32LE, space, dcpl))
     values = field((60, 50))
