@@ -197,6 +197,16 @@ def value_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
     return scalar
 
 
+def sentinel_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
+    """Return the fill value in a frame's header: of a part of complex numbers; float32 of floats of 16 bits."""
+    if code_of(dtype) != code_of(np.dtype("f2")) and not is_bfloat16(dtype) and dtype.kind != "V":
+        return value_of(bits, part_of(dtype))
+    if dtype.kind == "f":
+        narrow: np.generic = dtype.type(value_of(bits, np.dtype("f4")))
+        return narrow
+    return value_of(bits >> 16, dtype)
+
+
 def plain(dtype: Any) -> np.dtype[Any]:
     """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
     try:

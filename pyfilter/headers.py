@@ -126,7 +126,7 @@ def info_of(raw: abi.Info) -> FrameInfo:
         parameters=parameters,
         stored_raw=bool(raw.stored_raw),
         big_endian=bool(raw.source_big_endian),
-        sentinel=dtypes.value_of(raw.sentinel, dtypes.part_of(dtype)) if raw.has_sentinel else None,
+        sentinel=dtypes.sentinel_of(raw.sentinel, dtype) if raw.has_sentinel else None,
         step=raw.step,
         format_version=raw.format_version,
         header_bytes=raw.header_bytes,

@@ -104,7 +104,8 @@ def dataclass_problems(registry: dict[str, Any]) -> Iterator[str]:
 
 def frame_codec(codec: dict[str, Any], dtype: str) -> str:
     """Return the codec whose frames hold such values: adaptive stores integers as hierarchical_delta does."""
-    return "hierarchical_delta" if codec["name"] == "adaptive" and dtype[0] not in "fc" else str(codec["name"])
+    floats = dtype[0] in "fc" or dtype == "bf16"
+    return "hierarchical_delta" if codec["name"] == "adaptive" and not floats else str(codec["name"])
 
 
 def golden_problems(registry: dict[str, Any], golden: Path) -> Iterator[str]:
@@ -179,7 +180,8 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
             values = 100 * np.sin(np.arange(20000) / 50)  # enough for tables of their own
             if spec["numpy"][0] == "c":
                 values = values + 1j * values[::-1]
-            values = values.astype(spec["numpy"].replace("V", "i"))
+            upper = (values.real.astype("f4").view("u4") >> 16).astype("u2")  # bfloat16
+            values = upper if name == "bf16" else values.astype(spec["numpy"])
             request = abi.Request(codec=codec["id"], dtype=spec["code"], rank=1)
             request.dims[0] = values.size
             if codec["name"] == "particles":  # positions, in any order

@@ -12,6 +12,7 @@
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/frame_encoder.hpp"
+#include "core/half_values.hpp"
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
 #include "core/request.hpp"
@@ -22,7 +23,7 @@ namespace pyfilter {
 std::size_t max_frame_bytes(const Request& request) noexcept {
   std::uint64_t count = 0;
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank || !value_count(request.shape, &count)) return 0;
-  if (is_derived(request.dtype)) return max_frame_bytes(base_request(request));
+  if (is_derived(request.dtype) && !has_half_bound(request)) return max_frame_bytes(base_request(request));
   const std::uint64_t bytes = count * dtype_bytes(request.dtype);
   if (bytes > kMaxChunkBytes) return 0;
   return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
@@ -57,6 +58,8 @@ static Status encode_checked(const Request& asked, const void* values, std::size
   if (frame_capacity < max_frame_bytes(request))
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
+  if (has_half_bound(request))
+    return encode_halves(request, values, count, frame, frame_capacity, frame_bytes, may_use_device);
   if (is_derived(request.dtype))
     return encode_derived(request, values, count, frame, frame_capacity, frame_bytes, may_use_device);
   // on device failure (no memory, a fork) encode on the CPU
@@ -99,6 +102,13 @@ static Status decode_payload(const FrameInfo& info, const std::uint8_t* payload,
 static Status decode_derived(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes,
                              std::uint64_t start, std::uint64_t stop, void* values) {
   const FrameInfo base = base_info(info);
+  if (has_half_bound(info)) {
+    const std::unique_ptr<float[]> wide(new (std::nothrow) float[stop - start + 1]);
+    if (!wide) return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(stop - start));
+    PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, wide.get()));
+    narrow(info.dtype, wide.get(), stop - start, values);
+    return kOk;
+  }
   if (!is_complex(info.dtype)) {
     PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, values));
     from_base(info.dtype, values, stop - start, values);
@@ -150,10 +160,22 @@ static Status complex_range(const Request& request, const void* values, std::siz
   return kOk;
 }
 
+static Status half_range(Request request, const void* values, std::size_t value_bytes, double* low, double* high,
+                         bool* found) {
+  const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
+  const std::unique_ptr<float[]> wide(new (std::nothrow) float[count + 1]);
+  if (!wide) return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(count));
+  widen(request.dtype, values, count, wide.get());
+  request.bound_mode = Bound::relative;
+  *found = find_value_range(base_request(request), wide.get(), count, low, high);
+  return kOk;
+}
+
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept {
   const FpEnvironment environment;
   if (is_complex(request.dtype)) return complex_range(request, values, value_bytes, low, high, found);
+  if (is_half(request.dtype)) return half_range(request, values, value_bytes, low, high, found);
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
   if (is_float(request.dtype)) {
     *found = find_value_range(request, values, count, low, high);

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "core/error_text.hpp"
+#include "core/half_values.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
@@ -107,6 +108,10 @@ Request base_request(const Request& request) noexcept {
   base.dtype = base_dtype(request.dtype);
   base.shape = base_shape(request.dtype, request.shape);
   base.fill_imaginary = 0;
+  if (has_half_bound(request)) {
+    base.dtype = Dtype::f32;
+    base.fill = std::bit_cast<std::uint32_t>(widened(request.dtype, static_cast<std::uint16_t>(request.fill)));
+  }
   if (!is_complex(request.dtype) || !request.has_fill) return base;
   const std::uint64_t real = request.fill, imaginary = request.fill_imaginary;
   base.fill = part_of_sentinel(request) == 0 ? real : imaginary;
@@ -117,9 +122,10 @@ Request base_request(const Request& request) noexcept {
 
 FrameInfo base_info(const FrameInfo& info) noexcept {
   FrameInfo base = info;
-  base.dtype = base_dtype(info.dtype);
+  base.dtype = has_half_bound(info) ? Dtype::f32 : base_dtype(info.dtype);
   base.shape = base_shape(info.dtype, info.shape);
-  base.value_count = info.value_bytes / dtype_bytes(base.dtype);
+  base.value_count = is_complex(info.dtype) ? 2 * info.value_count : info.value_count;
+  base.value_bytes = base.value_count * dtype_bytes(base.dtype);
   return base;
 }
 

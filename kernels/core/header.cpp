@@ -105,13 +105,14 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
         load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
   if (!value_count(info->shape, &info->value_count)) return corrupt("the product of the dims is 2^61 or more");
   info->value_bytes = info->value_count * dtype_bytes(info->dtype);
-  const std::size_t width = dtype_bytes(base_dtype(info->dtype));
+  const FrameInfo base = is_derived(info->dtype) ? base_info(*info) : *info;
+  const std::size_t width = dtype_bytes(base.dtype);
   if (!std::isfinite(info->bound) || info->bound < 0) return corrupt("the bound is negative or not finite");
   if (!std::isfinite(info->step) || info->step < 0) return corrupt("the step is negative or not finite");
   if (!info->has_sentinel && info->sentinel != 0) return corrupt("a sentinel without its flag");
   if (width < 8 && (info->sentinel >> (8 * width)) != 0) return corrupt("the sentinel is wider than the dtype");
   PYF_TRY(check_frame_codec(*info));
-  return check_size(is_derived(info->dtype) ? base_info(*info) : *info);
+  return check_size(base);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/bound.hpp"
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
+#include "core/half_values.hpp"
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
 
@@ -78,6 +79,9 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     return fail(Code::corrupt, "corrupt frame: codec id %d is unknown to pyfilter %s", info.codec, registry::kVersion);
   if ((codec->dtype_mask >> static_cast<unsigned>(info.dtype) & 1) == 0)
     return fail(Code::corrupt, "corrupt frame: codec %s cannot hold dtype %s", codec->name, dtype_name(info.dtype));
+  if (is_half(info.dtype) && info.codec != registry::kExactCodec && !has_half_bound(info))
+    return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s without a bound", codec->name,
+                dtype_name(info.dtype));
   if (is_derived(info.dtype)) return check_frame_codec(base_info(info));
   const Codec& functions = *codec_of(info.codec);
   PYF_TRY(functions.check_parameters(*codec, info.parameters, info.shape, true));
@@ -120,11 +124,8 @@ Status check_request(const Request& request) noexcept {
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
     char allowed[160];
     list_dtypes(codec->dtype_mask, allowed, sizeof allowed);
-    const char* const exact = find_codec(registry::kExactCodec)->name;
-    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s%s%s", codec->name,
-                dtype_name(request.dtype), allowed,
-                is_half(request.dtype) ? "; floats of 16 bits can be stored bit for bit only: codec " : "",
-                is_half(request.dtype) ? exact : "");
+    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype),
+                allowed);
   }
   if (is_derived(request.dtype)) {
     PYF_TRY(check_shape(request.shape));

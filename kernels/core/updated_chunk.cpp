@@ -37,9 +37,10 @@
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
-#include "core/integer_bound.hpp"
+#include "core/half_values.hpp"
+#include "core/kept_values.hpp"
 #include "core/request.hpp"
-#include "core/value_range.hpp"
+#include "core/updated_halves.hpp"
 #include "core/with_type.hpp"
 #include "registry_table.hpp"
 
@@ -50,113 +51,6 @@ namespace {
 constexpr double kBelow = 1 - 0x1p-40;
 constexpr double kBeyond = 0x1p-7;
 constexpr double kHighestMultiple = 1023;  // of a step; above it, adding up the bounds costs next to nothing
-
-struct Comparison {
-  std::uint64_t kept = 0;  // values that were not written again; zeros and fill values do not count: they are exact
-  double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
-  bool keeps_extremes = true;  // no old value that may have been the lowest or the highest was written again
-  int kept_ends = 0;           // ends of the present range (lowest, highest value) that only kept values reach: 0 to 2
-};
-
-template <class T>
-T value_at(const void* values, std::uint64_t i) {
-  T value;
-  std::memcpy(&value, static_cast<const std::uint8_t*>(values) + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-// Calls visit(old value, whether it was kept) for each value that counts for the range: finite and not the fill value.
-template <class T, class Visit>
-void each_in_range(const Request& request, const void* old, const void* now, std::uint64_t count, Visit&& visit) {
-  const auto fill = std::bit_cast<T>(static_cast<BitsOf<T>>(request.fill));
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const T before = value_at<T>(old, i), after = value_at<T>(now, i);
-    if (!std::isfinite(static_cast<double>(before)) || (request.has_fill && before == fill) ||
-        (request.without_zeros && before == 0))
-      continue;
-    visit(before, std::bit_cast<BitsOf<T>>(before) == std::bit_cast<BitsOf<T>>(after));
-  }
-}
-
-// How many ends of the range of `now` are reached only by values that `old` has at the same index.
-template <class T>
-int count_kept_ends(const Request& request, const void* old, const void* now, std::uint64_t count) {
-  T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest(), new_low = low, new_high = high;
-  each_in_range<T>(request, now, old, count, [&](T value, bool same) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-    if (same) return;
-    new_low = std::min(new_low, value);
-    new_high = std::max(new_high, value);
-  });
-  return (new_low > low ? 1 : 0) + (new_high < high ? 1 : 0);
-}
-
-template <class T>
-Comparison compare(const Request& request, const void* old, const void* now, std::uint64_t count, double error) {
-  Comparison found;
-  each_in_range<T>(request, old, now, count, [&](T before, bool same) {
-    found.kept += same && before != 0 ? 1 : 0;
-    found.low = std::min(found.low, static_cast<double>(before));
-    found.high = std::max(found.high, static_cast<double>(before));
-  });
-  if (found.kept == 0) return found;
-  found.kept_ends = count_kept_ends<T>(request, old, now, count);
-  // the value whose original was the highest is decoded to at least the highest decoded value minus two errors
-  const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
-  const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
-  each_in_range<T>(request, old, now, count, [&](T before, bool same) {
-    const auto value = static_cast<double>(before);
-    if (!same && (value <= found.low + reach || value >= found.high - reach)) found.keeps_extremes = false;
-  });
-  return found;
-}
-
-// Whether no kept value moved by more than `most`.
-template <class T>
-bool moved_within(const void* old, const void* now, const void* decoded, std::uint64_t count, double most) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const T before = value_at<T>(old, i), after = value_at<T>(decoded, i);
-    const auto bits = std::bit_cast<BitsOf<T>>(before);
-    if (bits != std::bit_cast<BitsOf<T>>(value_at<T>(now, i))) continue;
-    if (before == after || bits == std::bit_cast<BitsOf<T>>(after)) continue;
-    double distance = 0;
-    if constexpr (std::is_integral_v<T>)  // modulo 2^64: the difference may not fit the type
-      distance =
-          static_cast<double>(before > after ? static_cast<std::uint64_t>(before) - static_cast<std::uint64_t>(after)
-                                             : static_cast<std::uint64_t>(after) - static_cast<std::uint64_t>(before));
-    else
-      distance = std::fabs(static_cast<double>(before) - static_cast<double>(after));
-    if (!(distance <= most)) return false;
-  }
-  return true;
-}
-
-// The absolute bound of the request for a range that is smaller by `less` than the range of `values`.
-double bound_of_range(const Request& request, const void* values, std::uint64_t count, double less) {
-  if (!is_float(request.dtype)) {
-    std::uint64_t low = 0, high = 0;
-    if (!find_integer_range(request, values, count, &low, &high)) return 0;
-    const std::uint64_t range = high - low, part = static_cast<std::uint64_t>(std::min(less, 0x1p63));
-    return range > part ? resolve_integer_relative(request.bound, range - part) : 0;
-  }
-  double low = 0, high = 0;
-  if (!find_value_range(request, values, count, &low, &high)) return 0;
-  const double slack = less * (1 + 0x1p-20);
-  return high - low > slack ? resolve_relative(request.bound, low, high - slack) : 0;
-}
-
-// The largest bound that certainly holds for the range of the original values. Kept values are known to within `error`,
-// so the range may be smaller by one error for each end that only kept values reach. If the extremes were kept, the
-// range did not shrink, and `before`, the old bound, holds too. The bound is never larger than for values that are all
-// new: a frame that resembles them by chance must not loosen it.
-double certain_bound(const Request& request, const void* values, std::uint64_t count, double error, double before,
-                     bool keeps_extremes, int kept_ends) {
-  if (!follows_range(request.bound_mode)) return request.bound;
-  const double least = bound_of_range(request, values, count, kept_ends * error);
-  const double most = bound_of_range(request, values, count, 0);
-  return std::min(most, keeps_extremes ? std::max(least, before) : least);
-}
 
 // The request for the encoder: `bound` for all values, and a step with which old values stay where possible.
 Request choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
@@ -352,7 +246,7 @@ Status encode_derived(const Request& request, const void* values, std::size_t va
 bool may_move_values(const Request& request) noexcept {
   const Codec* const codec = codec_of(request.codec);  // nullptr: the request is not checked yet
   return follows_range(request.bound_mode) ||
-         (request.bound_mode == Bound::absolute && codec != nullptr && codec->closed_loop);
+         (request.bound_mode == Bound::absolute && codec != nullptr && codec->closed_loop) || has_half_bound(request);
 }
 
 Status encode_updated(const Request& asked, const void* values, std::size_t value_bytes, const FrameBytes* frames,
@@ -362,6 +256,9 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
   *kept = false;
   PYF_TRY(check_request(asked));
   if (!may_move_values(asked)) return kOk;
+  if (has_half_bound(asked))
+    return encode_updated_halves(without_psnr(asked), values, value_bytes, frames, frame_count, out, capacity,
+                                 out_bytes, kept);
   if (is_derived(asked.dtype))
     return encode_derived(asked, values, value_bytes, frames, frame_count, out, capacity, out_bytes, kept);
   const Request request = without_psnr(asked);

@@ -59,7 +59,9 @@ SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
 }
 FRACTION_BITS = {4: 23, 8: 52}
 #: names of the types that codecs see; all others are derived (docs/format.md, section 16)
-BASE_DTYPES = tuple(name for name in registry().codecs["hierarchical_delta"].dtypes if name[0] != "c")
+BASE_DTYPES = tuple(
+    name for name in registry().codecs["hierarchical_delta"].dtypes if name[0] != "c" and name not in ("f16", "bf16")
+)
 
 
 def hunt(examples: int) -> settings:

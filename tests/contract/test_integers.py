@@ -223,11 +223,11 @@ def test_refusals(dtype: str) -> None:
 
 
 def test_other_types_are_refused() -> None:
-    """Only Lossless takes bool and 16-bit floats; nothing takes text, times or long doubles."""
-    for values in (np.ones(5, np.bool_), np.ones(5, "f2")):
-        assert pyfilter.decode(pyfilter.encode(values, Lossless())).tobytes() == values.tobytes()
-        with pytest.raises(TypeError, match="cannot encode"):
-            pyfilter.encode(values, HierarchicalDelta(absolute=1))
+    """Only Lossless takes bool; nothing takes text, times or long doubles."""
+    values = np.ones(5, np.bool_)
+    assert pyfilter.decode(pyfilter.encode(values, Lossless())).tobytes() == values.tobytes()
+    with pytest.raises(TypeError, match="cannot encode"):
+        pyfilter.encode(values, HierarchicalDelta(absolute=1))
     for others in (np.ones(5, "S3"), np.ones(5, "M8[s]"), np.ones(5, np.longdouble)):
         for codec in (HierarchicalDelta(absolute=1), Lossless()):
             with pytest.raises(TypeError, match="cannot encode"):

@@ -140,8 +140,11 @@ def test_derived_types(name: str) -> None:
         values = field((150001, 2), np.dtype(f"f{dtype.itemsize // 2}")).view(dtype).reshape(-1)
     takers: list[pyfilter.Codec] = [pyfilter.Lossless(), pyfilter.Lossless(effort="ratio")]
     for lossy in LOSSY:
-        takers += [lossy(absolute=1e-3)] if name in registry().codecs[lossy(absolute=1).codec_name].dtypes else []
-    assert len(takers) == (6 if dtype.kind == "c" else 2)
+        takers += [lossy(absolute=0.03)] if name in registry().codecs[lossy(absolute=1).codec_name].dtypes else []
+    assert len(takers) == (2 if name == "b8" else 6)
+    if name in ("f16", "bf16"):
+        with np.errstate(invalid="ignore", over="ignore"):  # NaNs that signal, values beyond float16
+            values = field((150001,), np.dtype("f4")).astype(dtype)
     for codec in takers:
         assert len(set(frame_digests(Case(values, codec, None)).values())) == 1, codec
         frame = pyfilter.encode(values, codec)

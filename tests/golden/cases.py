@@ -27,6 +27,7 @@ from reference import (
 )
 
 import pyfilter
+from pyfilter.registry import registry
 
 Array = NDArray[Any]
 FOLDER = Path(__file__).resolve().parent
@@ -578,6 +579,25 @@ def half_cases() -> Iterator[GoldenCase]:
         patterns = (0x7E00, 0x7E01, 0xFE00, 0x7D01, 0x7C00, 0xFC00, 0x8000, 1, 0x8001)
         special = with_bits(waves((70,), "f4").astype("f2"), dict(enumerate(patterns, 3)))
         yield GoldenCase(f"lossless_f2_{effort}_specials", special, codec)
+    yield from bounded_half_cases(special)
+
+
+def bounded_half_cases(special: Array) -> Iterator[GoldenCase]:
+    """float16 with each kind of bound, a fill value, missing values, either byte order, and written in parts."""
+    plane = waves((20, 33), "f4").astype("f2")
+    holes = with_bits(plane, dict.fromkeys(range(50, 200), 0xE3CE))  # -999
+    before = plane.copy()
+    before[0, 0] = 40
+    for name in ("cuszp2", "hierarchical_delta", "lorenzo", "adaptive"):
+        codec = getattr(pyfilter, registry().codecs[name].class_name)
+        large = waves((44, 45), "f4").astype("f2") if name == "lorenzo" else plane
+        yield GoldenCase(f"{name}_f2_absolute", large, codec(absolute=0.0625))
+        yield GoldenCase(f"{name}_f2_holes", holes, codec(absolute=0.0625), fill=-999)
+        yield GoldenCase(f"{name}_f2_big_endian", plane.astype(">f2"), codec(relative=2.0**-6))
+        yield GoldenCase(f"{name}_f2_specials", special, codec(absolute=1.0))
+        yield GoldenCase(f"{name}_f2_update", plane, codec(relative=2.0**-6), before=before)
+        if name != "cuszp2":
+            yield GoldenCase(f"{name}_f2_pointwise", plane + np.float16(2), codec(pointwise_relative=2.0**-5))
 
 
 def cases() -> list[GoldenCase]:
@@ -624,6 +644,15 @@ HAND_MADE_BINS = (
 )
 
 
+#: cases of float16 whose frames are taken for bfloat16, too
+BFLOAT16_TOO = (
+    "cuszp2_f2_holes",
+    "hierarchical_delta_f2_pointwise",
+    "lorenzo_f2_absolute",
+    "adaptive_f2_absolute",
+)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -642,6 +671,10 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_ADAPTIVE:
         spec, frame, _ = adaptive_writer.random_frame(random.Random(seed))
         yield f"made_adaptive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for case in bounded_half_cases(waves((70,), "f4").astype("f2")):  # bfloat16: the same f32, rounded otherwise
+        if case.name in BFLOAT16_TOO:
+            frame = hostile_tools.seal(hostile_tools.patch(case.encode(), 9, "B", decoder.BF16))
+            yield f"made_{case.name.replace('f2', 'bfloat16')}", frame, decoder.decode(frame)
     for effort in ("fast", "ratio"):  # bfloat16: the values of another type behind the same integers
         frame = pyfilter.encode(waves((20, 33), "f4").astype("f2"), pyfilter.Lossless(effort=effort))
         frame = hostile_tools.seal(hostile_tools.patch(frame, 9, "B", decoder.BF16))

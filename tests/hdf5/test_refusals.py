@@ -90,7 +90,7 @@ TYPES = [
     ("i2", words(mode=3, codec=DELTA, bound=0.1), "relative bound needs floating-point values, these are i16"),
     ("f4", words(0.0, codec=DELTA), "the bound is 0, must be finite and > 0"),
     ("?", words(codec=DELTA), "of an enumeration"),
-    ("f2", words(), "dtype f16, allowed: f32, f64, c64, c128; floats of 16 bits can be stored bit for bit only"),
+    ("f2", words(codec=6), "progressive cannot compress dtype f16, allowed: f32, f64"),
     (np.longdouble, words(), r"\(float, 16 bytes a value\), allowed: f32, f64, c64, c128"),
     (np.longdouble, lossless(), r"\(float, 16 bytes a value\), allowed: f32, f64, i8, .* f16, bf16"),
     (np.clongdouble, lossless(), r"\(compound, 32 bytes a value\), .* two equal floats of 32 or 64 bits"),

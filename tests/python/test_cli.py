@@ -207,7 +207,7 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["counts"] = np.arange(5000, dtype="i2")
         file["few"] = [1.0, 2.0]
-        file["half"] = field((64, 64)).astype("f2")
+        file["long"] = field((64, 64)).astype("g")
         file["zipped"] = file["counts"][()]
         file.create_dataset("packed", data=file["counts"][()], compression="gzip")
     paths = tmp_path / "a.h5", tmp_path / "b.h5"
@@ -217,12 +217,12 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
     integers = "integers: --lossless, or for single ones --var NAME=absolute:X or NAME=lossless, compresses them"
     assert f"copied as they are, {integers}: /counts, /packed, /zipped\n" in out
     assert "copied as they are, under 4096 bytes: --var NAME=SPEC compresses single ones: /few\n" in out
-    assert "copied as they are, no codec takes their type: /half (float16)\n" in out
+    assert "copied as they are, no codec takes their type: /long (float128)\n" in out
     out = run("compress", *paths, "--codec", "lossless", "--var", "zipped=none")
     assert "integers that are compressed already: --var NAME=lossless compresses them anew: /packed\n" in out
     assert "copied as they are, by --var NAME=none: /zipped\n" in out
     out = run("compress", *paths, "--var", "counts=hierarchical_delta:absolute:2")
-    assert "not named by a --var, and no bound is given for all: /few, /half, /packed, /zipped\n" in out
+    assert "not named by a --var, and no bound is given for all: /few, /long, /packed, /zipped\n" in out
     assert "1 variables compressed, 4 copied as they are" in out
     with h5py.File(tmp_path / "empty.h5", "w"):
         pass

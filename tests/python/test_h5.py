@@ -162,8 +162,10 @@ def test_another_type_is_converted_first(file: h5py.File) -> None:
     dataset = pyfilter.create_dataset(file, "a", values, BOUND, dtype="f4")
     assert dataset.dtype == "f4"
     assert pyfilter.verify(values.astype("f4"), pyfilter.read(dataset), BOUND).ok
+    half = pyfilter.create_dataset(file, "b", values, BOUND, dtype="f2")
+    assert pyfilter.verify(values.astype("f2"), pyfilter.read(half), BOUND).ok
     with pytest.raises(TypeError, match="float16"):
-        pyfilter.create_dataset(file, "b", values, BOUND, dtype="f2")
+        pyfilter.create_dataset(file, "c", values, pyfilter.Progressive(absolute=1e-3), dtype="f2")
 
 
 def test_a_checksum_follows_the_codec(file: h5py.File) -> None:

@@ -48,7 +48,6 @@ def test_named_datasets_and_rules(everything: Path) -> None:
         ("scalar", BOUND, TypeError, "scalar"),
         ("none", BOUND, TypeError, "no values"),
         ("integers", BOUND, TypeError, "int64"),
-        ("half", BOUND, TypeError, "float16"),
         ("flags", Lossless(), TypeError, "bool"),
         ("strings", Lossless(), TypeError, "type"),
     ],

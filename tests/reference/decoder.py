@@ -230,6 +230,8 @@ def from_base(values: Array, header: Header) -> Array:
     """Section 16: the values of the derived type."""
     if header.derived == B8:
         return values.view(header.element)
+    if header.derived in (F16, BF16) and header.codec != LOSSLESS:
+        return nearest_halves(values, header.derived).view(header.element)
     if header.derived in (F16, BF16):
         bits = values.view("<u2")
         return np.where(bits >> 15 == 1, bits ^ 0x7FFF, bits).astype("<u2").view(header.element)
@@ -237,6 +239,23 @@ def from_base(values: Array, header: Header) -> Array:
     joined = np.empty(real.size, header.element)
     joined.real, joined.imag = real, imaginary
     return joined.reshape(header.shape)
+
+
+def nearest_halves(values: Array, derived: int) -> Array:
+    """The bit patterns of the nearest floats of 16 bits, finite ones of finite values."""
+    bits = np.ascontiguousarray(values, "<f4").view("<u4")
+    sign, largest = (bits >> 16 & 0x8000).astype("<u2"), 0x7BFF if derived == F16 else 0x7F7F
+    shift = 13 if derived == F16 else 16
+    if derived == F16:
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = np.abs(values).astype("<f2").view("<u2")
+    else:
+        upper, rest = np.divmod(bits & 0x7FFFFFFF, 1 << 16)
+        near = (upper + ((rest > 0x8000) | ((rest == 0x8000) & (upper % 2 == 1)))).astype("<u2")
+    near = np.where(
+        np.isfinite(values), np.minimum(near, largest), (largest + 1) | (bits >> shift & (0x7FFF ^ (largest + 1)))
+    )
+    return np.asarray(near.astype("<u2") | sign)
 
 
 def decode_base(frame: bytes, header: Header) -> Array:

@@ -51,7 +51,7 @@ RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
 C64, C128, B8, F16, BF16 = 11, 12, 13, 14, 15
-DERIVED = {C64: 1, C128: 2, B8: 4, F16: 5, BF16: 5}  # section 16: dtype -> base dtype
+DERIVED = {C64: 1, C128: 2, B8: 4, F16: 5, BF16: 5}  # section 16: dtype -> base dtype, of F16 and BF16 bit for bit
 ELEMENTS = {C64: "<c8", C128: "<c16", B8: "?", F16: "<f2", BF16: "V2"}
 
 
@@ -186,8 +186,10 @@ def parse_header(frame: bytes) -> Header:
     derived = dtype if dtype in DERIVED else 0
     require(not derived or version >= DERIVED_VERSION, f"dtype {dtype} in format version {version}")
     require(not derived or codec not in (PARTICLES, PROGRESSIVE), f"codec {codec} with dtype {dtype}")
-    require(derived in (0, C64, C128) or codec == LOSSLESS, f"codec {codec} with dtype {dtype}")
-    dtype = DERIVED.get(dtype, dtype)
+    require(derived != B8 or codec == LOSSLESS, f"codec {codec} with dtype {dtype}")
+    halves = derived in (F16, BF16) and codec != LOSSLESS
+    require(not halves or (step != 0 and not flags & RAW), f"codec {codec} with dtype {dtype} without a bound")
+    dtype = 1 if halves else DERIVED.get(dtype, dtype)
     require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE, ADAPTIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 32, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .encoder import Block, Spec, write_frame, write_header, write_raw
-from .header import B8, C64, C128, DERIVED_VERSION
+from .header import B8, BF16, C64, C128, DERIVED_VERSION, F16
 from .hostile_tools import CORRUPT, TOO_NEW, TRUNCATED, Hostile, changed_field, hostile, patch, seal
 
 CUSZP2 = Spec(codec="cuszp2", dtype="f4", dims=(80,), bound=0.25, step=0.5, sentinel=0x501502F9)
@@ -32,6 +32,8 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     """Valid frames."""
     yield "c64", named(write_frame(CUSZP2, [ramp(CUSZP2)] * 3), C64, 40)
     yield "bool", named(write_frame(BYTES, [ramp(BYTES)] * 2), B8, 40)
+    for dtype in (F16, BF16):
+        yield f"dtype {dtype} with a bound", named(write_frame(CUSZP2, [ramp(CUSZP2)] * 3), dtype, 80)
     yield "c128, raw", named(write_raw(replace(WIDE, raw=True, bound=0.0, step=0.0, sentinel=None), [1] * 80), C128, 40)
 
 
@@ -63,5 +65,19 @@ def crafted() -> Iterator[Hostile]:
     made = write_frame(BYTES, [ramp(BYTES)] * 2)
     yield hostile("bool of hierarchical_delta", named(patch(made, 8, "B", 3), B8, 40))
     yield hostile("bool with a sentinel", seal(patch(named(write_frame(BYTES, [ramp(BYTES)] * 2), B8, 40), 10, "B", 4)))
+    for dtype in (F16, BF16):
+        good, halves = named(write_frame(CUSZP2, [ramp(CUSZP2)] * 3), dtype, 80), f"dtype {dtype}"
+        yield changed_field(good, halves, "format_version", 4, "B", DERIVED_VERSION - 1)
+        for codec in (2, 5, 6):
+            yield changed_field(good, halves, "codec", 8, "B", codec)
+        yield changed_field(good, halves, "step", 32, "<d", 0.0)
+        yield changed_field(good, halves, "step that is no f32", 32, "<d", 0.1)
+        yield changed_field(good, halves, "bound", 24, "<d", 0.0)
+        yield changed_field(good, halves, "flags: raw", 10, "B", good[10] | 1)
+        yield hostile(f"{halves}: sentinel wider than an f32", seal(patch(good, 44, "B", 1)))
+        exact = Spec(codec="hierarchical_delta", dtype="i2", dims=(80,))
+        yield hostile(
+            f"{halves}: raw, of hierarchical_delta", named(write_raw(replace(exact, raw=True), [1] * 80), dtype, 80)
+        )
     scalar = write_header(replace(LOSSLESS, dims=(), raw=True), 4) + bytes(4)
     yield hostile("c64: a scalar of one part", seal(patch(patch(scalar, 4, "B", DERIVED_VERSION), 9, "B", C64)))

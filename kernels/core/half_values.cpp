@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encodes floats of 16 bits with a bound (half_values.hpp).
+#include "core/half_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/api.hpp"
+#include "core/base_values.hpp"
+#include "core/codec.hpp"
+#include "core/error_text.hpp"
+#include "core/fp_environment.hpp"
+#include "core/frame_encoder.hpp"
+#include "core/header.hpp"
+#include "core/request.hpp"
+#include "core/settings.hpp"
+#include "core/threads.hpp"
+#include "core/value_range.hpp"
+
+namespace pyfilter {
+namespace {
+
+constexpr std::uint64_t kPieceValues = 1 << 16;  // that a thread converts at a time
+
+template <class From, class To, To (*kConvert)(Dtype, From)>
+struct Conversion {
+  Dtype dtype;
+  const std::uint8_t* from;
+  std::uint8_t* to;
+  std::uint64_t count;
+
+  template <Dtype kDtype>
+  void convert(std::uint64_t first, std::uint64_t last) const {
+    for (std::uint64_t i = first; i < last; ++i) {
+      From value;
+      std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+      const To converted = kConvert(kDtype, value);
+      std::memcpy(to + i * sizeof(To), &converted, sizeof(To));
+    }
+  }
+  static void piece(void* context, std::uint64_t piece) {
+    const FpEnvironment environment;
+    const auto& job = *static_cast<const Conversion*>(context);
+    const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
+    if (job.dtype == Dtype::bf16)
+      job.template convert<Dtype::bf16>(first, last);
+    else
+      job.template convert<Dtype::f16>(first, last);
+  }
+  static void all(Dtype dtype, const void* from, std::uint64_t count, void* to) {
+    Conversion job{dtype, static_cast<const std::uint8_t*>(from), static_cast<std::uint8_t*>(to), count};
+    parallel_for(resolved_threads(), (count + kPieceValues - 1) / kPieceValues, piece, &job);
+  }
+};
+
+// Half a unit in the last place of the largest magnitude that a value within `bound` of `largest` may have.
+double largest_rounding(Dtype dtype, double largest, double bound) {
+  int exponent = 0;
+  std::frexp(largest + bound, &exponent);  // below 2^exponent
+  return dtype == Dtype::bf16 ? std::ldexp(1.0, std::max(exponent, -125) - 9)
+                              : std::ldexp(1.0, std::clamp(exponent, -13, 16) - 12);
+}
+
+// The pointwise bound of the f32: half of the bound if a decoded value may be rounded to a subnormal number.
+double pointwise_bound(Dtype dtype, double bound, const float* values, std::uint64_t count) {
+  const double normal = dtype == Dtype::bf16 ? 0x1p-126 : 0x1p-14, least = normal / (1 - bound) * (1 + 0x1p-50);
+  const bool none = std::none_of(values, values + count, [&](float value) {
+    const double magnitude = std::fabs(value);
+    return magnitude < least && magnitude > 0;
+  });
+  return none ? closer_pointwise(dtype, bound) : bound / 2;
+}
+
+}  // namespace
+
+bool has_half_bound(const Request& request) noexcept {
+  return is_half(request.dtype) && request.bound_mode != Bound::none;
+}
+bool has_half_bound(const FrameInfo& info) noexcept {
+  return is_half(info.dtype) && !info.stored_raw && info.step != 0;
+}
+
+void widen(Dtype dtype, const void* halves, std::uint64_t count, float* values) noexcept {
+  Conversion<std::uint16_t, float, widened>::all(dtype, halves, count, values);
+}
+void narrow(Dtype dtype, const float* values, std::uint64_t count, void* halves) noexcept {
+  Conversion<float, std::uint16_t, narrowed>::all(dtype, values, count, halves);
+}
+
+double closer_pointwise(Dtype dtype, double bound) noexcept {
+  const double unit = dtype == Dtype::bf16 ? 0x1p-8 : 0x1p-11;
+  return std::max(bound / 2, (bound - unit) / (1 + unit) * (1 - 0x1p-50));
+}
+
+double half_error_of(Dtype dtype, double bound, double largest) noexcept {
+  return std::min(2 * bound, (bound + largest_rounding(dtype, largest, bound)) * (1 + 0x1p-50));
+}
+
+HalfBound half_bound(const Request& base, Dtype dtype, const float* values, std::uint64_t count) noexcept {
+  if (base.bound_mode == Bound::pointwise_relative)
+    return {base.bound, pointwise_bound(dtype, base.bound, values, count)};
+  double low = 0, high = 0;
+  if (!find_value_range(base, values, count, &low, &high)) return {};
+  return half_bound_of(dtype, resolve_bound(base, values, count), std::max(std::fabs(low), std::fabs(high)));
+}
+
+HalfBound half_bound_of(Dtype dtype, double bound, double largest) noexcept {
+  return {bound, std::max(bound / 2, (bound - largest_rounding(dtype, largest, bound)) * (1 - 0x1p-50))};
+}
+
+bool may_become_fill(const Request& base, const float* values, std::uint64_t count, double bound) noexcept {
+  const auto bits = static_cast<std::uint32_t>(base.fill);
+  const double fill = std::bit_cast<float>(bits);
+  if (!base.has_fill || bits == 0 || !std::isfinite(fill)) return false;
+  const double reach = base.bound_mode == Bound::pointwise_relative ? 2 * bound * std::fabs(fill) / (1 - bound) : bound;
+  return std::any_of(values, values + count, [&](float value) {
+    return std::bit_cast<std::uint32_t>(value) != bits && std::fabs(static_cast<double>(value) - fill) <= reach;
+  });
+}
+
+Status encode_halves(const Request& request, const void* values, std::uint64_t count, void* frame,
+                     std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) noexcept {
+  const auto encode_base = may_use_device ? encode : encode_on_cpu;
+  Request base = base_request(request);
+  const std::size_t base_bytes = count * sizeof(float), value_bytes = count * dtype_bytes(request.dtype);
+  const std::size_t lossy_capacity = max_frame_bytes(base);
+  const std::unique_ptr<float[]> wide(new (std::nothrow) float[count + 1]);
+  const auto lossy = base_memory(lossy_capacity);
+  if (!wide || !lossy) return fail(Code::no_memory, "no memory for %zu bytes of values", 2 * base_bytes);
+  widen(request.dtype, values, count, wide.get());
+  const HalfBound bound = half_bound(base, request.dtype, wide.get(), count);
+  std::size_t lossy_bytes = 0;
+  FrameInfo info;
+  if (bound.of_f32 > 0 && !may_become_fill(base, wide.get(), count, bound.of_halves)) {
+    if (base.bound_mode != Bound::pointwise_relative) base.bound_mode = Bound::absolute;
+    base.bound = bound.of_f32;
+    PYF_TRY(encode_base(base, wide.get(), base_bytes, lossy.get(), lossy_capacity, &lossy_bytes));
+    PYF_TRY(name_half_frame(request, bound.of_halves, lossy.get(), &lossy_bytes, &info));
+  }
+  const bool quantised = has_half_bound(info);
+  if (!quantised || lossy_bytes > value_bytes / 2) {
+    PYF_TRY(encode_base(exact_request(request), values, value_bytes, frame, frame_capacity, frame_bytes));
+    if (!quantised || *frame_bytes <= lossy_bytes) return kOk;
+  }
+  std::memcpy(frame, lossy.get(), lossy_bytes);
+  *frame_bytes = lossy_bytes;
+  return kOk;
+}
+
+Status name_half_frame(const Request& request, double bound, void* frame, std::size_t* frame_bytes,
+                       FrameInfo* info) noexcept {
+  auto* const bytes = static_cast<std::uint8_t*>(frame);
+  PYF_TRY(read_header(bytes, *frame_bytes, info));
+  info->dtype = request.dtype;
+  if (!has_half_bound(*info)) return kOk;
+  info->bound = bound;
+  if (!(info->carried_bound > bound)) info->carried_bound = 0;
+  finish_header(*info, bytes);
+  return kOk;
+}
+
+}  // namespace pyfilter
