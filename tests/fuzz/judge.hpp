@@ -10,9 +10,11 @@
 // so both fit; where they do not, the difference is far above the limit and rounding cannot hide it.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "support.hpp"
 
@@ -38,6 +40,22 @@ inline bool within_relative(double x, double y, double bound) {
   const Quad d = Quad{x} - Quad{y}, limit = Quad{bound} * Quad{std::fabs(x)};
   return (d < 0 ? -d : d) <= limit;
 }
+
+// Floats of 16 bits as their patterns: a sign, the exponent, and the mantissa.
+template <int kMantissaBits>
+struct Half {
+  std::uint16_t bits;
+
+  explicit operator double() const {
+    constexpr int kExponents = 1 << (15 - kMantissaBits), kBias = kExponents / 2 - 1;
+    const int exponent = (bits & 0x7FFF) >> kMantissaBits, mantissa = bits & ((1 << kMantissaBits) - 1);
+    double size =
+        std::ldexp(mantissa + (exponent != 0 ? 1 << kMantissaBits : 0), std::max(exponent, 1) - kBias - kMantissaBits);
+    if (exponent == kExponents - 1)
+      size = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    return (bits & 0x8000) != 0 ? -size : size;
+  }
+};
 
 template <class Value, class Bits>
 void judge_floats(const pyf_request& request, const pyf_info& info, const std::uint8_t* given, const std::uint8_t* back,
@@ -106,6 +124,10 @@ inline void judge(const pyf_request& request, const pyf_info& info, const std::u
       return judge_integers<std::int32_t>(request, info, given, back);
     case 8:
       return judge_integers<std::uint32_t>(request, info, given, back);
+    case kFloat16:
+      return judge_floats<Half<10>, std::uint16_t>(request, info, given, back, in_part);
+    case kBfloat16:
+      return judge_floats<Half<7>, std::uint16_t>(request, info, given, back, in_part);
     case 9:
       return judge_integers<std::int64_t>(request, info, given, back);
     default:

@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kHeadBytes = 28;
 constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;    // scratch of a thread, tables and counts of streams
 constexpr std::size_t kAdaptiveBytes = std::size_t{64} << 20;  // samples to train with, a unit and its codes
-constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
+constexpr std::size_t kHalfCopies = 5;  // of floats of 16 bits: as f32, the frame of these, as integers
+constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 0, 0, 0, 2, 2};  // 0: dtypes left out
 
 // Values of an input at most, and with those that fill up tiles of any shape: more of the same takes time only.
 constexpr std::size_t kMostValues = 16384, kMostPadded = 80 * 4096;
@@ -63,8 +64,8 @@ bool read_request(const std::uint8_t* data, std::size_t size, pyf_request& reque
   std::size_t count = 1;
   for (int i = 0; i < request.rank; ++i) count *= request.dims[i] = data[25 + i];
   if (count > kMostValues || padded(request) > kMostPadded) return false;
-  if (request.dtype < 1 || request.dtype > 10) return false;
-  const std::size_t width = kWidths[request.dtype];
+  const std::size_t width = request.dtype < std::size(kWidths) ? kWidths[request.dtype] : 0;
+  if (width == 0) return false;
   if (count > kMostValueBytes / width) return false;
   if (width < 8) request.fill &= (std::uint64_t{1} << 8 * width) - 1;
   values.assign(count * width, 0);
@@ -140,6 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(code == PYF_OK, "a good request is refused", code);
     // progressive has an integer for each value
     const std::size_t own = values.size() / 8 + (request.codec == kProgressive ? values.size() : 0) +
+                            (request.dtype >= kFloat16 ? kHalfCopies * values.size() : 0) +
                             (request.codec == kAdaptive ? kAdaptiveBytes : kEncoderBytes);
     require(meter.peak() <= own, "the encoder took memory", static_cast<long long>(meter.peak()));
     require(frame_bytes <= capacity, "a frame longer than its raw form");
@@ -178,7 +180,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
       data[0] = static_cast<std::uint8_t>(1 + random() % std::size(pyfilter::registry::kCodecs));
       break;
     case 1:
-      data[1] = static_cast<std::uint8_t>(1 + random() % (random() % 2 != 0 ? 2 : 10));
+      data[1] = static_cast<std::uint8_t>(random() % 4 == 0 ? kFloat16 + random() % 2
+                                                            : 1 + random() % (random() % 2 != 0 ? 2 : 10));
       break;
     case 2:
       data[2] = static_cast<std::uint8_t>(random() % 5);

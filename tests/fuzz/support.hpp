@@ -82,6 +82,8 @@ void store(std::uint8_t* to, T value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
+inline constexpr int kFloat16 = 14, kBfloat16 = 15;  // dtypes
+
 // Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
 inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
 // progressive decodes whole chunks, also for a part of the values or an unaligned address. adaptive has a tile of up to
