@@ -7,6 +7,8 @@ matters it is an argument. Chunks of arrays with order F are compressed as they 
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +63,8 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         configuration.require_codec(codec)
         self.codec = codec
         self.fill_value = configuration.plain_fill(fill_value)
+        if "zarr.core.codec_pipeline" in sys.modules:  # numcodecs works without Zarr
+            importlib.import_module("pyfilter.zarr.pipeline")
 
     def encode(self, buf: Any) -> bytes:
         """Return the frame of a chunk.
@@ -72,6 +76,21 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         ValueError
             If there is no codec, or the bound follows the range and no fill value is known.
         """
+        codec = self._codec_to_write_with()
+        if is_device_array(buf):
+            frame: bytes = frames.encode(buf, codec, self.fill_value).get().tobytes()
+            return frame
+        with work.counted():
+            return self.frame(buf).tobytes()
+
+    def frame(self, buf: Any) -> NDArray[np.uint8]:
+        """Return the frame of a chunk in host memory, as `work.encode` does."""
+        codec = self._codec_to_write_with()
+        values = _chunk(buf, codec)
+        request = frames.make_request(codec, values.dtype, values.shape, self.fill_value)
+        return work.encode(request, np.asarray(values, dtype=dtypes.native(values.dtype), order="C"))
+
+    def _codec_to_write_with(self) -> Codec:
         codec = configuration.codec_to_write_with(self.codec)
         if codec.range_fraction is not None and self.fill_value is None:
             message = (
@@ -79,14 +98,7 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
                 "give fill_value=, use pyfilter.zarr.create_array or give an absolute bound"
             )
             raise InvalidArgument(message)
-        if is_device_array(buf):
-            frame: bytes = frames.encode(buf, codec, self.fill_value).get().tobytes()
-            return frame
-        values = _chunk(buf, codec)
-        request = frames.make_request(codec, values.dtype, values.shape, self.fill_value)
-        plain = np.asarray(values, dtype=dtypes.native(values.dtype), order="C")
-        with work.counted():
-            return work.encode(request, plain).tobytes()
+        return codec
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Return the values of a frame, in the shape and the byte order that they had; ``out`` where it is given.

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Selections inside a chunk, as zarr-python hands them to codecs: which values to decode for one, how to assign one."""
+"""Chunks as zarr-python hands them to codecs: which values to decode for a selection, how to assign one, whether a
+chunk is empty, and errors that name the chunk.
+"""
 
 from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyfilter import dtypes
+from pyfilter.errors import PyfilterError
+from pyfilter.gpu.arrays import is_device_array
+
+if TYPE_CHECKING:
+    from zarr.core.buffer import NDBuffer
 
 
 class Rows(NamedTuple):
@@ -78,3 +89,43 @@ def assign(chunk: Any, selection: Any, value: Any) -> None:
         if value.shape != there:
             value = value.reshape(there)
     chunk[selection] = value
+
+
+class Named:
+    """Have errors of pyfilter name the chunk that they are about."""
+
+    def __init__(self, place: Any) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Raise the error again with the chunk's name."""
+        if isinstance(error, PyfilterError) and (name := _name_of(self._place)):
+            raise type(error)(f"{name}: {error}") from error
+
+
+def _name_of(place: Any) -> str:
+    coordinates = getattr(place, "chunk_coords", None)  # inside of a shard
+    return f"chunk {coordinates} of a shard" if coordinates is not None else str(place)
+
+
+def is_empty(chunk: NDBuffer, fill: Any) -> bool:
+    """Whether a chunk has nothing but the fill value, bit for bit as Zarr's metadata keep it.
+
+    zarr-python compares all values, the first would mostly do; and it takes any NaN for any other.
+    """
+    values = chunk.as_ndarray_like()
+    if is_device_array(values) or values.size == 0:
+        return bool(chunk.all_equal(fill))
+    first = values[(0,) * values.ndim]
+    if not is_nan(fill):
+        return bool(first == fill) and bool(chunk.all_equal(fill))
+    native = dtypes.native(values.dtype)
+    bits = np.asarray(values, dtype=native, order="C").view(dtypes.bits_dtype(native))
+    return is_nan(first) and bool(np.all(bits == dtypes.pattern(np.nan, native)))
+
+
+def is_nan(value: Any) -> bool:
+    return bool(value != value)

@@ -15,12 +15,13 @@ from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, A
 
 from pyfilter import dtypes, frames
 from pyfilter._lib import host
-from pyfilter.errors import InvalidArgument, PyfilterError, Unsupported
+from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.zarr import configuration, parts, work
+from pyfilter.zarr import configuration, parts, pipeline, work  # noqa: F401  # zarr-python takes the pipeline
 from pyfilter.zarr.stored import check, plain_dtype
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
@@ -121,7 +122,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         if self.codec is None or self.codec.range_fraction is None or self.fill_value is None:
             return False
         padding = dtypes.pattern(spec.fill_value, dtype)
-        if padding == dtypes.pattern(self.fill_value, dtype) or _is_nan(spec.fill_value):
+        if padding == dtypes.pattern(self.fill_value, dtype) or parts.is_nan(spec.fill_value):
             return False
         if padding == 0:
             return True
@@ -168,6 +169,12 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
             values = values.byteswap(inplace=True).view(dtype)
         return chunk_spec.prototype.nd_buffer.from_ndarray_like(values)
 
+    def decode_into(self, chunk_bytes: Buffer, chunk_spec: ArraySpec, target: NDArray[Any]) -> None:
+        """Decode a chunk into host memory of its shape and type, C-contiguous and in the machine's byte order."""
+        data = frames.frame_bytes(chunk_bytes.as_array_like())
+        check(data, chunk_spec)
+        host.decode(data, target)
+
     async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
         return await work.in_thread(self._encode_sync, chunk_array, chunk_spec)
 
@@ -181,7 +188,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         chunk_bytes = await byte_getter.get(prototype=chunk_spec.prototype)
         if chunk_bytes is None:
             return None
-        with _Named(byte_getter):
+        with parts.Named(byte_getter):
             return await work.in_thread(self._decode_part, chunk_bytes, selection, chunk_spec)
 
     def _decode_part(self, chunk_bytes: Buffer, selection: Any, chunk_spec: ArraySpec) -> NDBuffer:
@@ -206,7 +213,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         old = None
         if not parts.is_whole(selection, chunk_spec.shape):
             old = await byte_setter.get(prototype=chunk_spec.prototype)
-        with _Named(byte_setter):
+        with parts.Named(byte_setter):
             new = await work.in_thread(self._updated, old, chunk_array, selection, chunk_spec)
         if new is None:
             await byte_setter.delete()
@@ -226,48 +233,8 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
             else:
                 chunk = nd_buffer.create(shape=spec.shape, dtype=dtype, order=spec.order, fill_value=fill)
             parts.assign(chunk, selection, value)
-        if not spec.config.write_empty_chunks and _is_empty(chunk, fill):
+        if not spec.config.write_empty_chunks and parts.is_empty(chunk, fill):
             return None
         follows = self.codec is not None and self.codec.range_fraction is not None
         device = is_device_array(chunk.as_ndarray_like())
         return self._encode_sync(chunk, spec, old if follows and not device else None)
-
-
-class _Named:
-    """Have errors of pyfilter name the chunk that they are about."""
-
-    def __init__(self, place: Any) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Raise the error again with the chunk's name."""
-        if isinstance(error, PyfilterError) and (name := _name_of(self._place)):
-            raise type(error)(f"{name}: {error}") from error
-
-
-def _name_of(place: Any) -> str:
-    coordinates = getattr(place, "chunk_coords", None)  # inside of a shard
-    return f"chunk {coordinates} of a shard" if coordinates is not None else str(place)
-
-
-def _is_empty(chunk: NDBuffer, fill: Any) -> bool:
-    """Whether a chunk has nothing but the fill value, bit for bit as Zarr's metadata keep it.
-
-    zarr-python compares all values, the first would mostly do; and it takes any NaN for any other.
-    """
-    values = chunk.as_ndarray_like()
-    if is_device_array(values) or values.size == 0:
-        return bool(chunk.all_equal(fill))
-    first = values[(0,) * values.ndim]
-    if not _is_nan(fill):
-        return bool(first == fill) and bool(chunk.all_equal(fill))
-    native = dtypes.native(values.dtype)
-    bits = np.asarray(values, dtype=native, order="C").view(dtypes.bits_dtype(native))
-    return _is_nan(first) and bool(np.all(bits == dtypes.pattern(np.nan, native)))
-
-
-def _is_nan(value: Any) -> bool:
-    return bool(value != value)

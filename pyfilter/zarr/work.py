@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +34,7 @@ _lock = threading.RLock()  # a block may be given back, by the garbage collector
 _this_thread = threading.local()
 _free: list[NDArray[np.uint8]] = []
 _calls = 0
+_pool: tuple[int, ThreadPoolExecutor] | None = None
 _release_waits = False
 #: seconds without a call until memory is given back
 _IDLE_SECONDS = 0.25
@@ -86,6 +89,36 @@ async def in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
             return await asyncio.to_thread(_with_share, share, function, arguments)
         finally:
             _release_later(asyncio.get_running_loop())
+
+
+async def in_pool(share: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function that does not wait for others in one of as many threads as the library may use.
+
+    Its calls of the library use ``share`` threads, all reads and writes of a process the same pool.
+    """
+    with _counted():
+        try:
+            return await asyncio.wrap_future(_submitted(_with_share, share, function, arguments))
+        finally:
+            _release_later(asyncio.get_running_loop())
+
+
+def _submitted(*call: Any) -> Future[Any]:
+    """Hand a call to the pool, which has as many threads as the settings say now."""
+    global _pool
+    threads = settings.config().threads
+    with _lock:
+        if _pool is None or _pool[0] != threads:
+            if _pool is not None:
+                _pool[1].shutdown(wait=False)  # it finishes what it has
+            _pool = threads, ThreadPoolExecutor(threads, thread_name_prefix="pyfilter-zarr")
+        return _pool[1].submit(*call)
+
+
+def _forget_threads() -> None:
+    """In the child of a fork: it has none of its parent's threads."""
+    global _pool
+    _pool = None
 
 
 @contextmanager
@@ -148,3 +181,7 @@ def _release() -> None:
     with _lock:
         _release_waits = False
         _free.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
