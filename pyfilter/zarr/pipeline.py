@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,21 +21,24 @@ from zarr.codecs._v2 import V2Codec
 from zarr.core.codec_pipeline import BatchedCodecPipeline, fill_value_or_default
 from zarr.registry import register_pipeline
 
-from pyfilter import dtypes, frames, settings
+from pyfilter import dtypes, frames
 from pyfilter._lib import host
 from pyfilter.zarr import parts, work
 from pyfilter.zarr.compressor import Compressor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-#: bytes of values of the chunks that a thread takes at a time
-_GROUP_BYTES = 4 << 20
+#: limits of the chunks that a thread takes at a time: bytes of their values, and groups for each thread
+_GROUP_BYTES = 16 << 20
+_GROUPS_FOR_THREAD = 4
 _ZARRS_OWN = f"{BatchedCodecPipeline.__module__}.{BatchedCodecPipeline.__qualname__}"
 #: a chunk as zarr-python describes it: place in the store, spec, selection in it, selection in the array, is complete
 Chunk = tuple[Any, Any, Any, Any, bool]
+#: calls a function in a thread
+Call = Callable[..., Awaitable[Any]]
 
 
 class Pipeline(BatchedCodecPipeline):  # type: ignore[misc]
@@ -54,9 +59,9 @@ class Pipeline(BatchedCodecPipeline):  # type: ignore[misc]
             return
         left: list[Chunk] = []
 
-        async def read(group: list[Chunk], share: int) -> None:
+        async def read(group: list[Chunk], call: Call) -> None:
             stored = [await place.get(prototype=spec.prototype) for place, spec, *_ in group]
-            left.extend(await work.in_pool(share, self._decode_group, group, stored, out, drop_axes))
+            left.extend(await call(self._decode_group, group, stored, out, drop_axes))
 
         await _in_groups(chunks, chunks[0][1], read)
         if left:
@@ -64,46 +69,35 @@ class Pipeline(BatchedCodecPipeline):  # type: ignore[misc]
 
     def _decode_group(self, group: list[Chunk], stored: list[Any], out: Any, drop_axes: tuple[int, ...]) -> list[Chunk]:
         """Decode chunks into ``out``; return those that zarr-python's pipeline is to read."""
-        decode = self._decode_old if isinstance(self.array_bytes_codec, V2Codec) else self._decode
+        dtype = group[0][1].dtype.to_native_dtype()
+        code, array = dtypes.code_of(dtype), out.as_ndarray_like()
+        old = isinstance(self.array_bytes_codec, V2Codec)
         left = []
         for chunk, data in zip(group, stored, strict=True):
-            place, spec, _, region, _ = chunk
+            place, spec, selection, region, _ = chunk
             if data is None:
                 out[region] = fill_value_or_default(spec)
-            else:
-                with parts.Named(place):
-                    if not decode(chunk, data, out, drop_axes):
-                        left.append(chunk)
+                continue
+            with parts.Named(place):
+                frame = frames.frame_bytes(data.as_array_like())
+                header = frames.checked_header(frame)
+                alike = header.dtype == code and header.shape == spec.shape and not header.source_big_endian
+                if alike and dtype.isnative:
+                    target = None if drop_axes else _target(chunk, array)
+                    if target is not None:
+                        host.decode(frame, target)
+                        continue
+                if not old:
+                    values = self.array_bytes_codec._decode_part(data, selection, spec)
+                elif alike and dtype.isnative:
+                    whole = work.empty(spec.shape, dtype)
+                    host.decode(frame, whole)
+                    values = spec.prototype.nd_buffer.from_ndarray_like(whole)[selection]
+                else:  # another shape or byte order, as zarr-python allows
+                    left.append(chunk)
+                    continue
+                out[region] = values.squeeze(axis=drop_axes) if drop_axes else values
         return left
-
-    def _decode(self, chunk: Chunk, data: Any, out: Any, drop_axes: tuple[int, ...]) -> bool:
-        """Decode a chunk of format 3."""
-        _, spec, selection, region, _ = chunk
-        codec = self.array_bytes_codec
-        target = None if drop_axes else _target(chunk, out)
-        if target is not None:
-            codec.decode_into(data, spec, target)
-        else:
-            values = codec._decode_part(data, selection, spec)
-            out[region] = values.squeeze(axis=drop_axes) if drop_axes else values
-        return True
-
-    def _decode_old(self, chunk: Chunk, data: Any, out: Any, drop_axes: tuple[int, ...]) -> bool:
-        """Decode a chunk of format 2; False where the frame differs in shape or type, as zarr-python allows."""
-        _, spec, selection, region, _ = chunk
-        frame = frames.frame_bytes(data.as_array_like())
-        info = frames.checked_info(frame)
-        if info.shape != tuple(spec.shape) or info.big_endian or info.dtype != spec.dtype.to_native_dtype():
-            return False
-        target = None if drop_axes else _target(chunk, out)
-        if target is not None:
-            host.decode(frame, target)
-            return True
-        values = work.empty(info.shape, info.dtype)
-        host.decode(frame, values)
-        part = spec.prototype.nd_buffer.from_ndarray_like(values)[selection]
-        out[region] = part.squeeze(axis=drop_axes) if drop_axes else part
-        return True
 
     async def write(self, batch_info: Iterable[Chunk], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
         """Encode chunks of ``value`` and store them."""
@@ -118,8 +112,8 @@ class Pipeline(BatchedCodecPipeline):  # type: ignore[misc]
             else:
                 left.append(chunk)
 
-        async def write(group: list[tuple[Chunk, Any]], share: int) -> None:
-            made = await work.in_pool(share, self._encode_group, group)
+        async def write(group: list[tuple[Chunk, Any]], call: Call) -> None:
+            made = await call(self._encode_group, group)
             for (chunk, _), data in zip(group, made, strict=True):
                 await (chunk[0].delete() if data is None else chunk[0].set(data))
 
@@ -167,43 +161,42 @@ def _in_host_memory(values: Any, chunks: list[Chunk]) -> bool:
     return plain and spec.order == "C" and spec.prototype.buffer is zarr.core.buffer.cpu.Buffer
 
 
-def _target(chunk: Chunk, out: Any) -> NDArray[Any] | None:
+def _target(chunk: Chunk, array: NDArray[Any]) -> NDArray[Any] | None:
     """Return the part of an array that a chunk can be decoded into, None where it must be copied to it."""
     _, spec, selection, region, _ = chunk
-    array = out.as_ndarray_like()
     items = region if isinstance(region, tuple) else (region,)
-    if not all(isinstance(item, slice) for item in items) or not parts.is_whole(selection, spec.shape):
+    if array.dtype != spec.dtype.to_native_dtype() or not all(isinstance(item, slice) for item in items):
         return None
     target: NDArray[Any] = array[items]
-    dtype = spec.dtype.to_native_dtype()
-    fits = target.shape == tuple(spec.shape) and target.dtype == dtype and dtype.isnative
-    return target if fits and target.flags.c_contiguous and target.flags.writeable else None
+    fits = target.shape == spec.shape and target.flags.c_contiguous and target.flags.writeable
+    return target if fits and parts.is_whole(selection, spec.shape) else None
 
 
-async def _in_groups(items: list[Any], spec: Any, work_on: Callable[[list[Any], int], Any]) -> None:
-    """Call a function with groups of chunks and the threads for each, as many at a time as zarr-python's setting says.
+async def _in_groups(items: list[Any], spec: Any, work_on: Callable[[list[Any], Call], Any]) -> None:
+    """Call a function with groups of chunks, and what calls in threads, for as many at a time as zarr-python's setting.
 
     The first error ends it, when the calls that are at work are done: they write to the caller's memory.
     """
     if not items:
         return
-    threads = settings.config().threads
-    size = math.prod(spec.shape) * spec.dtype.to_native_dtype().itemsize
-    count = max(1, min(_GROUP_BYTES // max(size, 1), -(-len(items) // threads)))
-    groups = (items[first : first + count] for first in range(0, len(items), count))
-    share = max(1, threads // -(-len(items) // count))
-
-    async def one_by_one() -> None:
-        for group in groups:
-            await work_on(group, share)
-
     at_a_time = min(len(items), zarr.config.get("async.concurrency") or len(items))
-    tasks = [asyncio.ensure_future(one_by_one()) for _ in range(at_a_time)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        groups.close()
-        await asyncio.wait(tasks)
+    size = math.prod(spec.shape) * spec.dtype.to_native_dtype().itemsize
+    async with work.pool() as pool:
+        fair = len(items) // max(at_a_time, _GROUPS_FOR_THREAD * pool.threads)
+        count = max(1, min(_GROUP_BYTES // max(size, 1), fair))
+        groups = (items[first : first + count] for first in range(0, len(items), count))
+        call = partial(pool.call, max(1, pool.threads // -(-len(items) // count)))
+
+        async def one_by_one() -> None:
+            for group in groups:
+                await work_on(group, call)
+
+        tasks = [asyncio.ensure_future(one_by_one()) for _ in range(at_a_time)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            groups.close()
+            await asyncio.wait(tasks)
 
 
 def _use() -> None:

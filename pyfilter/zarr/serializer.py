@@ -21,7 +21,6 @@ from pyfilter.zarr import configuration, parts, pipeline, work  # noqa: F401  # 
 from pyfilter.zarr.stored import check, plain_dtype
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
@@ -168,12 +167,6 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         if dtype != info.dtype:  # the other byte order
             values = values.byteswap(inplace=True).view(dtype)
         return chunk_spec.prototype.nd_buffer.from_ndarray_like(values)
-
-    def decode_into(self, chunk_bytes: Buffer, chunk_spec: ArraySpec, target: NDArray[Any]) -> None:
-        """Decode a chunk into host memory of its shape and type, C-contiguous and in the machine's byte order."""
-        data = frames.frame_bytes(chunk_bytes.as_array_like())
-        check(data, chunk_spec)
-        host.decode(data, target)
 
     async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
         return await work.in_thread(self._encode_sync, chunk_array, chunk_spec)

@@ -12,9 +12,9 @@ import asyncio
 import math
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from pyfilter import settings
 from pyfilter._lib import abi, host, library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -34,7 +34,7 @@ _lock = threading.RLock()  # a block may be given back, by the garbage collector
 _this_thread = threading.local()
 _free: list[NDArray[np.uint8]] = []
 _calls = 0
-_pool: tuple[int, ThreadPoolExecutor] | None = None
+_executor: tuple[int, ThreadPoolExecutor] | None = None
 _release_waits = False
 #: seconds without a call until memory is given back
 _IDLE_SECONDS = 0.25
@@ -91,34 +91,41 @@ async def in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
             _release_later(asyncio.get_running_loop())
 
 
-async def in_pool(share: int, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function that does not wait for others in one of as many threads as the library may use.
+@asynccontextmanager
+async def pool() -> AsyncIterator[Pool]:
+    """Give threads for calls that wait for no others, as many as the library may use.
 
-    Its calls of the library use ``share`` threads, all reads and writes of a process the same pool.
+    All reads and writes of a process share them.
     """
     with _counted():
         try:
-            return await asyncio.wrap_future(_submitted(_with_share, share, function, arguments))
+            yield Pool(settings.config().threads)
         finally:
             _release_later(asyncio.get_running_loop())
 
 
-def _submitted(*call: Any) -> Future[Any]:
-    """Hand a call to the pool, which has as many threads as the settings say now."""
-    global _pool
-    threads = settings.config().threads
-    with _lock:
-        if _pool is None or _pool[0] != threads:
-            if _pool is not None:
-                _pool[1].shutdown(wait=False)  # it finishes what it has
-            _pool = threads, ThreadPoolExecutor(threads, thread_name_prefix="pyfilter-zarr")
-        return _pool[1].submit(*call)
+class Pool(NamedTuple):
+    """Threads of the process, as `pool` gives them."""
+
+    threads: int
+
+    async def call(self, share: int, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function in a thread; its calls of the library use ``share`` threads."""
+        global _executor
+        with _lock:
+            if _executor is None or _executor[0] != self.threads:
+                if _executor is not None:
+                    _executor[1].shutdown(wait=False)  # it finishes what it has
+                made = ThreadPoolExecutor(self.threads, thread_name_prefix="pyfilter-zarr")
+                _executor = self.threads, made
+            future = _executor[1].submit(_with_share, share, function, arguments)
+        return await asyncio.wrap_future(future)
 
 
 def _forget_threads() -> None:
     """In the child of a fork: it has none of its parent's threads."""
-    global _pool
-    _pool = None
+    global _executor
+    _executor = None
 
 
 @contextmanager
