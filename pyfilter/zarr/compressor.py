@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyfilter._lib import abi
     from pyfilter.codecs.base import Codec
 
 
@@ -80,15 +81,15 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         if is_device_array(buf):
             frame: bytes = frames.encode(buf, codec, self.fill_value).get().tobytes()
             return frame
-        with work.counted():
-            return self.frame(buf).tobytes()
-
-    def frame(self, buf: Any) -> NDArray[np.uint8]:
-        """Return the frame of a chunk in host memory, as `work.encode` does."""
-        codec = self._codec_to_write_with()
         values = _chunk(buf, codec)
-        request = frames.make_request(codec, values.dtype, values.shape, self.fill_value)
-        return work.encode(request, np.asarray(values, dtype=dtypes.native(values.dtype), order="C"))
+        plain = np.asarray(values, dtype=dtypes.native(values.dtype), order="C")
+        request = self.request(values.dtype, values.shape)
+        with work.counted():
+            return work.encode(request, plain).tobytes()
+
+    def request(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> abi.Request:
+        """Return how chunks of this type and shape are encoded, in host memory."""
+        return frames.make_request(self._codec_to_write_with(), dtype, shape, self.fill_value)
 
     def _codec_to_write_with(self) -> Codec:
         codec = configuration.codec_to_write_with(self.codec)

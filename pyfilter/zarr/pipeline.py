@@ -122,23 +122,24 @@ class Pipeline(BatchedCodecPipeline):  # type: ignore[misc]
             await super().write(left, value, drop_axes)
 
     def _encode_group(self, group: list[tuple[Chunk, Any]]) -> list[Any]:
-        """Return what to store of whole chunks, None where it is nothing."""
-        encode = self._encode_old if isinstance(self.array_bytes_codec, V2Codec) else self._encode
-        found = []
+        """Return what to store of whole chunks, None where it is nothing but the fill value and need not be stored."""
+        codec, spec = self.array_bytes_codec, group[0][0][1]
+        if isinstance(codec, V2Codec):
+            dtype = spec.dtype.to_native_dtype()
+            request = codec.compressor.request(dtype, spec.shape)
+        else:
+            dtype = group[0][1].dtype
+            request = codec.request(dtype, spec)
+        fill, native = fill_value_or_default(spec), dtypes.native(dtype)
+        found: list[Any] = []
         for chunk, part in group:
             with parts.Named(chunk[0]):
-                found.append(encode(chunk, part))
+                if not spec.config.write_empty_chunks and parts.is_empty(part, fill):
+                    found.append(None)
+                else:
+                    values = np.asarray(part.as_ndarray_like(), dtype=native, order="C")
+                    found.append(spec.prototype.buffer.from_array_like(work.encode(request, values).copy()))
         return found
-
-    def _encode(self, chunk: Chunk, part: Any) -> Any:
-        return self.array_bytes_codec._updated(None, part, chunk[2], chunk[1])
-
-    def _encode_old(self, chunk: Chunk, part: Any) -> Any:
-        spec = chunk[1]
-        if not spec.config.write_empty_chunks and parts.is_empty(part, fill_value_or_default(spec)):
-            return None
-        values = part.as_ndarray_like().astype(spec.dtype.to_native_dtype(), order="C", copy=False)
-        return spec.prototype.buffer.from_bytes(self.array_bytes_codec.compressor.frame(values).tobytes())
 
 
 def _is_ours(codec: Any) -> bool:

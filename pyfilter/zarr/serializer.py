@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
+    from pyfilter._lib import abi
     from pyfilter.codecs.base import Codec
 
 
@@ -141,18 +142,23 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
 
     def _frame(self, values: Any, spec: ArraySpec, over: Any) -> Any:
         """Return the frame of a chunk as an array of bytes, in the memory of the values."""
-        codec = configuration.codec_to_write_with(self.codec)
-        dtype, fill = np.dtype(values.dtype), self._fill(spec)
-        without_zeros = self._without_zeros(spec, dtype)
+        dtype = np.dtype(values.dtype)
         if is_device_array(values):
-            if without_zeros:
+            codec = configuration.codec_to_write_with(self.codec)
+            if self._without_zeros(spec, dtype):
                 message = f"values on a device: {codec!r} needs an array with the same fill_value, {self.fill_value}"
                 raise Unsupported(message)
-            return frames.encode(values, codec, fill)
-        request = frames.make_request(codec, dtype, values.shape, fill)
-        request.without_zeros = int(without_zeros)
+            return frames.encode(values, codec, self._fill(spec))
+        request = self.request(dtype, spec)
         plain = np.asarray(values, dtype=dtypes.native(dtype), order="C")
         return work.encode(request, plain, None if over is None else frames.frame_bytes(over)).copy()
+
+    def request(self, dtype: np.dtype[Any], spec: ArraySpec) -> abi.Request:
+        """Return how chunks of values of this type are encoded, in host memory."""
+        codec = configuration.codec_to_write_with(self.codec)
+        request = frames.make_request(codec, dtype, spec.shape, self._fill(spec))
+        request.without_zeros = int(self._without_zeros(spec, dtype))
+        return request
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         frame = chunk_bytes.as_array_like()
