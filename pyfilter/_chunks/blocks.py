@@ -91,20 +91,23 @@ def aligned(array: Any, chunk: tuple[int, ...], rechunk: bool) -> Any:
 def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> Frames:
     """Return the frames of a block with the coordinates of their chunks; runs on a worker."""
     request = host.parse_cd_values(how.words)
-    scratch = np.empty(host.max_frame_bytes(request), np.uint8)
-    origins: list[tuple[int, ...]] = []
-    parts: list[bytes] = []
-    for origin in layout.origins(block.shape, how.chunk):
-        values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
-        if values.shape != how.chunk:
-            whole = np.full(how.chunk, how.padding, how.dtype)
-            whole[tuple(slice(0, extent) for extent in values.shape)] = values
-            values = whole
-        with share_of_threads():
-            size = host.encode(request, values, scratch)
-        origins.append(tuple(first + offset for first, offset in zip(start, origin, strict=True)))
-        parts.append(scratch[:size].tobytes())
-    return Frames(origins, [len(part) for part in parts], np.frombuffer(b"".join(parts), np.uint8))
+    places = list(layout.origins(block.shape, how.chunk))
+    room = host.max_frame_bytes(request)
+    # the kernel gives memory for the bytes that are written: so the frames need no second place
+    buffer = np.empty(len(places) * room, np.uint8)
+    sizes: list[int] = []
+    at = 0
+    with share_of_threads():
+        for origin in places:
+            values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
+            if values.shape != how.chunk:
+                whole = np.full(how.chunk, how.padding, how.dtype)
+                whole[tuple(slice(0, extent) for extent in values.shape)] = values
+                values = whole
+            sizes.append(host.encode(request, values, buffer[at:]))
+            at += sizes[-1]
+    origins = [tuple(first + offset for first, offset in zip(start, origin, strict=True)) for origin in places]
+    return Frames(origins, sizes, buffer[:at])
 
 
 def store(dataset: h5py.Dataset, frames: Frames) -> None:
