@@ -8,8 +8,10 @@ frames, one thread at a time. Other processes get more blocks as their frames ar
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from pyfilter._lib import host
 from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import h5py
     from numpy.typing import NDArray
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 #: blocks sent to other processes at a time, for each of their threads
 _BLOCKS_FOR_THREAD = 6
+#: finished blocks that are waited for before they are fetched, at most
+_MAX_TOGETHER = 8
+#: a host of workers that does not answer in this time is asked by way of the scheduler
+_SECONDS_TO_CONNECT = 1.0
 _writers: dict[str, _Writer] = {}
 
 
@@ -224,27 +230,58 @@ def _by_futures(jobs: Sequence[Job], writer: _Writer) -> None:
 
     client = distributed.get_client()
     tasks = _tasks(jobs)
-    room = max(4, _BLOCKS_FOR_THREAD * sum(client.nthreads().values()))
+    workers = client.nthreads()
+    threads = sum(workers.values())
+    room, together = max(4, _BLOCKS_FOR_THREAD * threads), min(2 * threads, _MAX_TOGETHER)
+    gather = partial(client.gather, direct=_reachable(workers))
     out: set[Any] = set()
     done = distributed.as_completed()
     try:
         for first in range(0, len(tasks), room // 2):
             while len(out) > room - room // 2:
-                _take(client, done.next_batch(), out, writer)
+                _take(gather, _finished(done, min(len(out), together)), out, writer)
             more = client.compute(tasks[first : first + room // 2])
             out.update(more)
             done.update(more)
             tasks[first : first + len(more)] = [None] * len(more)
             del more
         while out:
-            _take(client, done.next_batch(), out, writer)
+            _take(gather, _finished(done, min(len(out), together)), out, writer)
     finally:
         client.cancel(list(out))
 
 
-def _take(client: Any, batch: list[Any], out: set[Any], writer: _Writer) -> None:
+def _finished(done: Any, count: int) -> list[Any]:
+    """Return at least so many finished blocks, waiting for them: each request for blocks costs a worker some time."""
+    batch: list[Any] = done.next_batch()
+    while len(batch) < count:
+        batch.extend(done.next_batch())
+    return batch
+
+
+def _take(gather: Callable[[list[Any]], Any], batch: list[Any], out: set[Any], writer: _Writer) -> None:
     """Write the finished blocks, fetched by one request: a request costs some milliseconds."""
-    results = client.gather(batch)
+    results = gather(batch)
     out.difference_update(batch)
     for number, frames in results:
         writer.put(number, frames)
+
+
+def _reachable(workers: Iterable[str]) -> bool | None:
+    """Whether frames can come from the workers at these addresses, and not by way of the scheduler.
+
+    None, distributed's own choice, where a host cannot be reached from here at once.
+    """
+    found: dict[str, str] = {}
+    for address in workers:
+        scheme, _, place = address.partition("://")
+        host, _, port = place.rpartition(":")
+        if scheme not in ("tcp", "tls") or not port.isdigit():
+            return None
+        found[host.strip("[]")] = port
+    try:
+        for host, port in found.items():
+            socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT).close()
+    except OSError:
+        return None
+    return True

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,15 @@ def test_few_blocks_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert calls == [(number + 1, 64) for number in range(64)]
     with h5py.File(tmp_path / "a.h5") as file:
         assert np.array_equal(file["v"][:, 0, 0], np.arange(64))
+
+
+def test_workers_that_can_be_reached_are_asked_directly() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert blocks._reachable([here]) is True
+        assert blocks._reachable([here, "inproc://192.0.2.1/7/1"]) is None
+    assert blocks._reachable([here]) is None  # nobody listens there now
+    assert blocks._reachable(["tcp://no-such-host.invalid:1"]) is None
 
 
 def test_a_cluster_gets_a_few_blocks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
