@@ -65,6 +65,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((STAMP, *words()[1:]), "6 words for a chunk of rank 0, must be 10"),
     ((*stored(words(), "f4", (5, 5)), 0), "15 words for a chunk of rank 2, must be 10"),
     (stored(words(), "f4", (5, 0)), "chunk dimension 1 is 0"),
+    (stored(words(), "f4", (1 << 40, 1 << 40)), "chunk dimension 1 is 1099511627776, .* in a chunk below 2.64 bytes"),
     ((STAMP, *words()[1:], 77, 0, 0, 0), "word 6 is 0x4d, not a dtype"),
     ((STAMP, *words()[1:], 1 | 1 << 12, 0, 0, 0), "word 6 is 0x1001, not a dtype"),
     (stored(words(0.0), "f4", (5, 5)), "must be finite and > 0"),

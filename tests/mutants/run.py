@@ -65,7 +65,8 @@ def outcome(tests: tuple[str, ...]) -> str:
     if done.returncode == 0:
         return "passed"
     if done.returncode == FAILED:
-        names = [line.split(" ")[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        names = [line.split(" ", 1)[1].split(" - ")[0] for line in failed]
         return names[0] if names else "failed"
     sys.exit(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
