@@ -68,6 +68,8 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (stored(words(), "f4", (1 << 40, 1 << 40)), "chunk dimension 1 is 1099511627776, .* in a chunk below 2.64 bytes"),
     ((STAMP, *words()[1:], 77, 0, 0, 0), "word 6 is 0x4d, not a dtype"),
     ((STAMP, *words()[1:], 1 | 1 << 12, 0, 0, 0), "word 6 is 0x1001, not a dtype"),
+    ((STAMP, *words()[1:], 1 | 1 << 9, 0, 1, 0), "fill value 0x100000000 does not fit the dtype"),
+    ((STAMP, *words()[1:], 1, 5, 0, 0), "fill value 0x5 does not fit the dtype"),
     (stored(words(0.0), "f4", (5, 5)), "must be finite and > 0"),
     ((STAMP, 9, *words()[2:], 1, 0, 0, 0), "unknown codec"),
 ]
