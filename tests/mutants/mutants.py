@@ -383,7 +383,7 @@ PARAMETERS = (
     Mutant("stored fill value has its flag", CD_VALUES, "((word & kTypeHasFill) == 0 && fill != 0))", "false)", WORDS),
     Mutant("finite bound of cd_values", CD_VALUES, "(std::isfinite(request.bound) && positive)) return kOk;",
            "positive) return kOk;", WORDS,
-           "check_codec_rules() refuses the bound with a text of its own"),
+           "check_codec_rules() refuses the same bounds"),
     Mutant("bound of a request", CHECKS, "!(std::isfinite(request.bound) && positive))", "!positive)", REQUESTS),
     Mutant("pointwise bound of a request below 1", CHECKS,
            "request.bound_mode == Bound::pointwise_relative && request.bound >= 1)",
