@@ -38,6 +38,9 @@ LOGARITHM = "kernels/stages/logarithm.hpp"
 INTEGER = "kernels/stages/integer.hpp"
 BOUNDS = "kernels/core/bound.hpp"
 UPDATED = "kernels/core/updated_chunk.cpp"
+KEPT = "kernels/core/kept_values.hpp"
+HALVES = "kernels/core/half_values.cpp"
+UPDATED_HALVES = "kernels/core/updated_halves.cpp"
 HEADERS = "kernels/core/header.cpp"
 CHECKS = "kernels/core/request.cpp"
 DRIVER = "kernels/core/cpu_driver.cpp"
@@ -177,7 +180,7 @@ SPECIAL_VALUES = (
 CARRIED = (
     Mutant(
         "no kept value moves further than the bounds allow",
-        UPDATED,
+        KEPT,
         "if (!(distance <= most)) return false;",
         "if (!(distance <= 64 * most + 1e30)) return false;",
         ORDERS,
@@ -198,10 +201,38 @@ CARRIED = (
     ),
     Mutant(
         "errors of kept ends narrow the range",
-        UPDATED,
+        KEPT,
         "bound_of_range(request, values, count, kept_ends * error);",
         "bound_of_range(request, values, count, kept_ends * 0 * error);",
         ORDERS,
+    ),
+    Mutant(
+        "floats of 16 bits: the bound of the f32 leaves room for rounding",
+        HALVES,
+        "std::max(bound / 2, (bound - largest_rounding(dtype, largest, bound)) * (1 - 0x1p-50))",
+        "std::max(bound / 2, bound * (1 - 0x1p-50))",
+        ("contract/test_half.py",),
+    ),
+    Mutant(
+        "floats of 16 bits: no other value becomes the fill value",
+        HALVES,
+        "if (!base.has_fill || bits == 0 || !std::isfinite(fill)) return false;",
+        "if (!base.has_fill || bits != 1 || !std::isfinite(fill)) return false;",
+        ("contract/test_half.py",),
+    ),
+    Mutant(
+        "floats of 16 bits: originals are within half of the old step",
+        UPDATED_HALVES,
+        "constexpr double kOneStep = 0.95;",
+        "constexpr double kOneStep = 64;",
+        ("contract/test_half.py",),
+    ),
+    Mutant(
+        "floats of 16 bits: values are taken from the old frame as they were decoded",
+        UPDATED_HALVES,
+        "mixed[i] = origin.exact[i];",
+        "mixed[i] = origin.rounded[i];",
+        ("contract/test_half.py",),
     ),
     Mutant(
         "a carried bound is rounded up",
