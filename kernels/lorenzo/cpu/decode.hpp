@@ -144,9 +144,9 @@ KFN void place_differences(const Code (&block)[32], std::uint32_t b, Code* tile)
   if constexpr (sizeof(Code) == 4 && (S == kPlane || S == kVolume)) {
     Code* const to = tile + Tile::first_of(b);
     for (std::uint32_t i = 0; i < 32; i += 8) {
-      const Eight z = eight_at(block + i), d = (z >> 1) ^ (Eight{} - (z & 1));
+      const Eight z = *eight_at(block + i), d = (z >> 1) ^ (Eight{} - (z & 1));
       if constexpr (Tile::kBlockX == 8) {
-        eight_at(to + Tile::within(i)) = d;
+        *eight_at(to + Tile::within(i)) = d;
       } else {
         std::memcpy(to + Tile::within(i), &d, 16);
         std::memcpy(to + Tile::within(i + 4), reinterpret_cast<const Code*>(&d) + 4, 16);

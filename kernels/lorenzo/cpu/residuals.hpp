@@ -92,19 +92,19 @@ template <int S, int kOrder>
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
     // order 1 takes differences along y only in the first column
-    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
-    Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
+    const Words first = x == 0 ? *held_at(kFirstOfRow) : Words{};
+    Words above = S == kPlane && strip != 0 ? *held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
       alignas(64) Words residuals[Tile::kBlockY];
 #pragma GCC unroll 4
       for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
         const std::uint32_t* const q = s.row(from + i) + x;
-        const Words along = held_at(q) - held_at(q - 1);
+        const Words along = *held_at(q) - *held_at(q - 1);
         Words d = along - (kOrder >= 2 ? above : above & first);
         above = along;
         if constexpr (S == kVolume && kOrder >= 3) {
-          Words& behind = held_at(s.behind[from + i] + x);
+          Words& behind = *held_at(s.behind[from + i] + x);
           const Words here = d;
           if (strip != 0) d -= behind;
           behind = here;
@@ -113,7 +113,7 @@ template <int S, int kOrder>
       }
       put_residuals<S>(residuals, to);
     }
-    held_at(s.above + x) = above;
+    *held_at(s.above + x) = above;
   }
   if (S == kVolume && kOrder < 3) {  // along z only through the tile's first position
     std::uint32_t& residual = blocks[Tile::block_of(z, 0, 0)][Tile::position_of(z, 0, 0)];
@@ -183,8 +183,8 @@ template <int S>
   std::uint32_t coded = 0;
   const auto add = [&](std::uint32_t b) {
     alignas(64) Words part[kParts], any{};
-    for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
-    for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+    for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = *held_at(blocks[b] + kHeldWords * i);
+    for (std::uint32_t i = 0; i < kParts; ++i) *held_at(blocks[coded] + kHeldWords * i) = part[i];
     std::uint32_t counts = is_zero(any) ? 0 : 1;
     asm("" : "+r"(counts));  // keeps the compiler from making a branch
     is_coded[b] = static_cast<std::uint8_t>(counts);

@@ -78,18 +78,18 @@ template <int S, bool kSmall>
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   if (strip == 0) std::memset(s.behind, 0, sizeof s.behind);
   for (std::uint32_t x = 0; x < box.inx; x += kHeldWords) {
-    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
-    Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{}, seen = costs.seen;
+    const Words first = x == 0 ? *held_at(kFirstOfRow) : Words{};
+    Words above = S == kPlane && strip != 0 ? *held_at(s.above + x) : Words{}, seen = costs.seen;
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       Words widths[3] = {};
       for (std::uint32_t row = from; row < from + Tile::kBlockY; ++row) {
         const std::uint32_t* const q = s.row(row) + x;
-        const Words here = held_at(q), along = here - held_at(q - 1);
+        const Words here = *held_at(q), along = here - *held_at(q - 1);
         if (kSmall) note_code(here, seen);
         Words d[3] = {along - (above & first), along - above, along};
         above = along;
         if constexpr (S == kVolume) {
-          Words& place = held_at(s.behind[row] + x);
+          Words& place = *held_at(s.behind[row] + x);
           const Words behind = place;
           place = d[1];
           d[2] = d[1] - behind;
@@ -123,7 +123,7 @@ template <int S, bool kSmall>
         }
       }
     }
-    held_at(s.above + x) = above;
+    *held_at(s.above + x) = above;
     costs.seen = seen;
   }
 }
@@ -137,9 +137,9 @@ template <int S, bool kSmall>
     if (!is_present<S>(box, b + kRunValues / 32 * run)) continue;
     Words values{}, differences{};
     for (std::uint32_t i = 32 * b; i < 32 * b + 32; i += kHeldWords) {
-      Words here = held_at(q + i), d = here - held_at(q + i - 1);
+      Words here = *held_at(q + i), d = here - *held_at(q + i - 1);
       if (kSmall) note_code(here, seen);
-      if (run == 0 && i == 0) here &= ~held_at(kFirstOfRow);
+      if (run == 0 && i == 0) here &= ~*held_at(kFirstOfRow);
       add_widths<kSmall>(d, differences);
       if constexpr (S == kChain) add_widths<kSmall>(here, values);
     }
