@@ -188,6 +188,19 @@ def test_written_in_parts(data: st.DataObject, name: str, codec: pyfilter.Codec,
             assert y[is_fill].tobytes() == x[is_fill].tobytes()
 
 
+def test_a_step_that_was_halved_is_not_widened_for_older_values() -> None:
+    """Values from before it are farther from their originals than half of the smaller step."""
+    codec, rng = pyfilter.Cuszp2(relative=0.01), np.random.default_rng(128)
+    wanted = rng.standard_normal(300).cumsum().astype("f2")
+    frame = pyfilter.encode(wanted, codec)
+    for stop, scale in ((13, 0.1), (13, 20.0), (1, 0.1)):
+        now = np.array(pyfilter.decode(frame))
+        now[:stop] = wanted[:stop] = (rng.standard_normal(stop) * scale).astype("f2")
+        frame = pyfilter.encode(now, codec, over=frame)
+        error = np.abs(numbers(pyfilter.decode(frame)) - numbers(wanted)).max()
+        assert error <= 0.01 * (float(wanted.max()) - float(wanted.min())) or error <= 0.3775  # the first bound
+
+
 @pytest.mark.parametrize("codec", [pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Adaptive])
 @pytest.mark.parametrize("bound", [{"relative": 1e-2}, {"absolute": 0.05}])
 def test_many_steps_stay_small(codec: Any, bound: dict[str, float]) -> None:
