@@ -103,8 +103,8 @@ static Status decode_derived(const FrameInfo& info, const std::uint8_t* payload,
                              std::uint64_t start, std::uint64_t stop, void* values) {
   const FrameInfo base = base_info(info);
   if (has_half_bound(info)) {
-    const std::unique_ptr<float[]> wide(new (std::nothrow) float[stop - start + 1]);
-    if (!wide) return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(stop - start));
+    const auto wide = wide_memory(stop - start);
+    if (!wide) return no_wide_memory(stop - start);
     PYF_TRY(decode_payload(base, payload, payload_bytes, start, stop, wide.get()));
     narrow(info.dtype, wide.get(), stop - start, values);
     return kOk;
@@ -163,8 +163,8 @@ static Status complex_range(const Request& request, const void* values, std::siz
 static Status half_range(Request request, const void* values, std::size_t value_bytes, double* low, double* high,
                          bool* found) {
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
-  const std::unique_ptr<float[]> wide(new (std::nothrow) float[count + 1]);
-  if (!wide) return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(count));
+  const auto wide = wide_memory(count);
+  if (!wide) return no_wide_memory(count);
   widen(request.dtype, values, count, wide.get());
   request.bound_mode = Bound::relative;
   *found = find_value_range(base_request(request), wide.get(), count, low, high);

@@ -5,9 +5,8 @@
 //   type        base type   array of the base type
 //   c64, c128   f32, f64    the first dimension doubled: all real parts, then all imaginary parts
 //   b8          u8          the same bytes
-//   f16, bf16   i16         bit for bit: the same bits, of negative numbers all but the sign flipped. These are
-//   integers
-//                           in the order of the values, so that neighbours have small differences
+//   f16, bf16   i16         bit for bit: the same bits, of negative numbers all but the sign flipped: integers in the
+//                           order of the values, so that neighbours have small differences
 //               f32         with a bound: the same values (half_values.hpp)
 #pragma once
 

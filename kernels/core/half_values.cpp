@@ -10,7 +10,6 @@
 
 #include "core/api.hpp"
 #include "core/base_values.hpp"
-#include "core/codec.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/frame_encoder.hpp"
@@ -90,6 +89,13 @@ void narrow(Dtype dtype, const float* values, std::uint64_t count, void* halves)
   Conversion<float, std::uint16_t, narrowed>::all(dtype, values, count, halves);
 }
 
+std::unique_ptr<float[]> wide_memory(std::uint64_t count) noexcept {
+  return std::unique_ptr<float[]>(new (std::nothrow) float[count + 1]);  // there may be no values
+}
+Status no_wide_memory(std::uint64_t count) noexcept {
+  return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(count));
+}
+
 double closer_pointwise(Dtype dtype, double bound) noexcept {
   const double unit = dtype == Dtype::bf16 ? 0x1p-8 : 0x1p-11;
   return std::max(bound / 2, (bound - unit) / (1 + unit) * (1 - 0x1p-50));
@@ -121,15 +127,28 @@ bool may_become_fill(const Request& base, const float* values, std::uint64_t cou
   });
 }
 
+Status write_shorter(const Request& exact, const void* values, std::uint64_t count, const std::uint8_t* lossy,
+                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity, std::size_t* frame_bytes,
+                     bool may_use_device) noexcept {
+  const std::size_t value_bytes = count * dtype_bytes(exact.dtype);
+  if (lossy_bytes == 0 || lossy_bytes > value_bytes / 2) {
+    const auto encode_exact = may_use_device ? encode : encode_on_cpu;
+    PYF_TRY(encode_exact(exact, values, value_bytes, frame, frame_capacity, frame_bytes));
+    if (lossy_bytes == 0 || *frame_bytes <= lossy_bytes) return kOk;
+  }
+  std::memcpy(frame, lossy, lossy_bytes);
+  *frame_bytes = lossy_bytes;
+  return kOk;
+}
+
 Status encode_halves(const Request& request, const void* values, std::uint64_t count, void* frame,
                      std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) noexcept {
   const auto encode_base = may_use_device ? encode : encode_on_cpu;
   Request base = base_request(request);
-  const std::size_t base_bytes = count * sizeof(float), value_bytes = count * dtype_bytes(request.dtype);
   const std::size_t lossy_capacity = max_frame_bytes(base);
-  const std::unique_ptr<float[]> wide(new (std::nothrow) float[count + 1]);
+  const auto wide = wide_memory(count);
   const auto lossy = base_memory(lossy_capacity);
-  if (!wide || !lossy) return fail(Code::no_memory, "no memory for %zu bytes of values", 2 * base_bytes);
+  if (!wide || !lossy) return no_wide_memory(count);
   widen(request.dtype, values, count, wide.get());
   const HalfBound bound = half_bound(base, request.dtype, wide.get(), count);
   std::size_t lossy_bytes = 0;
@@ -137,17 +156,11 @@ Status encode_halves(const Request& request, const void* values, std::uint64_t c
   if (bound.of_f32 > 0 && !may_become_fill(base, wide.get(), count, bound.of_halves)) {
     if (base.bound_mode != Bound::pointwise_relative) base.bound_mode = Bound::absolute;
     base.bound = bound.of_f32;
-    PYF_TRY(encode_base(base, wide.get(), base_bytes, lossy.get(), lossy_capacity, &lossy_bytes));
+    PYF_TRY(encode_base(base, wide.get(), count * sizeof(float), lossy.get(), lossy_capacity, &lossy_bytes));
     PYF_TRY(name_half_frame(request, bound.of_halves, lossy.get(), &lossy_bytes, &info));
   }
-  const bool quantised = has_half_bound(info);
-  if (!quantised || lossy_bytes > value_bytes / 2) {
-    PYF_TRY(encode_base(exact_request(request), values, value_bytes, frame, frame_capacity, frame_bytes));
-    if (!quantised || *frame_bytes <= lossy_bytes) return kOk;
-  }
-  std::memcpy(frame, lossy.get(), lossy_bytes);
-  *frame_bytes = lossy_bytes;
-  return kOk;
+  return write_shorter(exact_request(request), values, count, lossy.get(), has_half_bound(info) ? lossy_bytes : 0,
+                       frame, frame_capacity, frame_bytes, may_use_device);
 }
 
 Status name_half_frame(const Request& request, double bound, void* frame, std::size_t* frame_bytes,

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/status.hpp"
 #include "core/types.hpp"
@@ -52,6 +53,10 @@ bool has_half_bound(const Request& request) noexcept;
 // The same for a frame.
 bool has_half_bound(const FrameInfo& info) noexcept;
 
+// Memory for the f32 of `count` values, or nullptr; the error for nullptr.
+std::unique_ptr<float[]> wide_memory(std::uint64_t count) noexcept;
+Status no_wide_memory(std::uint64_t count) noexcept;
+
 void widen(Dtype dtype, const void* halves, std::uint64_t count, float* values) noexcept;
 void narrow(Dtype dtype, const float* values, std::uint64_t count, void* halves) noexcept;
 
@@ -73,6 +78,12 @@ bool may_become_fill(const Request& base, const float* values, std::uint64_t cou
 // stays as it is.
 Status name_half_frame(const Request& request, double bound, void* frame, std::size_t* frame_bytes,
                        FrameInfo* info) noexcept;
+
+// Writes the shorter one of a frame with a bound and of the frame of `exact`, the bit-exact request. The second one is
+// not made if the first has less than a byte a value. `lossy_bytes` 0: there is no frame with a bound.
+Status write_shorter(const Request& exact, const void* values, std::uint64_t count, const std::uint8_t* lossy,
+                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity, std::size_t* frame_bytes,
+                     bool may_use_device) noexcept;
 
 // Encodes values of a request with has_half_bound(): bit for bit if that is shorter, or if another value could become
 // the fill value. The frame's bound is that of the 16-bit values.

@@ -17,7 +17,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "core/api.hpp"
@@ -38,10 +37,6 @@ constexpr double kOneStep = 0.95;
 
 using Wide = std::unique_ptr<float[]>;
 
-Wide wide_memory(std::uint64_t count) { return Wide(new (std::nothrow) float[count + 1]); }
-Status no_memory(std::uint64_t count) {
-  return fail(Code::no_memory, "no memory for %llu values", static_cast<unsigned long long>(count));
-}
 bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
 
 // A frame from which values may have been decoded.
@@ -77,7 +72,7 @@ Status open_origin(const Request& request, const Request& base, const float* now
   origin.exact = wide_memory(count);
   origin.rounded = wide_memory(count);
   const auto halves = base_memory(count * dtype_bytes(request.dtype));
-  if (!origin.exact || !origin.rounded || !halves) return no_memory(count);
+  if (!origin.exact || !origin.rounded || !halves) return no_wide_memory(count);
   if (has_half_bound(info)) {
     PYF_TRY(decode(origin.base.get(), origin.base_bytes, origin.exact.get(), count * sizeof(float)));
     narrow(request.dtype, origin.exact.get(), count, halves.get());
@@ -150,7 +145,7 @@ Status try_grid(const Request& request, const Request& choice, const Request& ba
   frame = base_memory(room);
   const Wide mixed = wide_memory(count), after = wide_memory(count);
   const auto halves = base_memory(count * dtype_bytes(request.dtype));
-  if (!frame || !mixed || !after || !halves) return no_memory(count);
+  if (!frame || !mixed || !after || !halves) return no_wide_memory(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     mixed[i] = now[i];
     for (const Origin& origin : origins)
@@ -217,7 +212,7 @@ Status encode_updated_halves(const Request& request, const void* values, std::si
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
   const Request base = base_request(request);
   const Wide now = wide_memory(count);
-  if (!now) return no_memory(count);
+  if (!now) return no_wide_memory(count);
   widen(request.dtype, values, count, now.get());
   Origins origins;
   for (std::size_t i = 0; i < frame_count; ++i)
@@ -240,15 +235,9 @@ Status encode_updated_halves(const Request& request, const void* values, std::si
   std::unique_ptr<std::uint8_t[]> lossy;
   std::size_t lossy_bytes = 0;
   PYF_TRY(encode_on_grid(request, base, origins, now.get(), count, bound, error, lossy, &lossy_bytes));
-  if (lossy_bytes == 0 || lossy_bytes > value_bytes / 2) {
-    Request exact = exact_request(request);
-    exact.carried_bound = error;
-    PYF_TRY(encode_on_cpu(exact, values, value_bytes, out, capacity, out_bytes));
-    if (lossy_bytes == 0 || *out_bytes <= lossy_bytes) return kOk;
-  }
-  std::memcpy(out, lossy.get(), lossy_bytes);
-  *out_bytes = lossy_bytes;
-  return kOk;
+  Request exact = exact_request(request);
+  exact.carried_bound = error;
+  return write_shorter(exact, values, count, lossy.get(), lossy_bytes, out, capacity, out_bytes, false);
 }
 
 }  // namespace pyfilter
