@@ -8,18 +8,15 @@
 #include <cstring>
 #include <new>
 
+#include "core/convert.hpp"
 #include "core/error_text.hpp"
 #include "core/half_values.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
-#include "core/settings.hpp"
-#include "core/threads.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter {
 namespace {
-
-constexpr std::uint64_t kPieceValues = 1 << 16;  // that a thread converts at a time
 
 Shape base_shape(Dtype dtype, const Shape& shape) {
   Shape base = shape;
@@ -58,12 +55,6 @@ struct FillBytes {
   std::uint8_t bytes[16];
 };
 
-struct Conversion {
-  const std::uint8_t* from;
-  std::uint8_t* to;
-  std::uint64_t count;
-};
-
 // Value i of interleaved parts to planes of parts.
 template <class Part>
 void split(const Conversion& job, std::uint64_t i) {
@@ -83,22 +74,6 @@ void order(const Conversion& job, std::uint64_t i) {
   std::memcpy(&bits, job.from + 2 * i, sizeof bits);
   if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
   std::memcpy(job.to + 2 * i, &bits, sizeof bits);
-}
-
-template <void (*kConvertValue)(const Conversion& job, std::uint64_t i)>
-void convert_piece(void* context, std::uint64_t piece) {
-  const auto& job = *static_cast<Conversion*>(context);
-  const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
-  for (std::uint64_t i = first; i < last; ++i) kConvertValue(job, i);
-}
-
-using Convert = void (*)(void* context, std::uint64_t piece);
-
-void convert(Convert piece, const void* from, std::uint64_t count, void* to) {
-  Conversion job{static_cast<const std::uint8_t*>(from), static_cast<std::uint8_t*>(to), count};
-  const std::uint64_t pieces = (count + kPieceValues - 1) / kPieceValues;
-  if (pieces == 1) return piece(&job, 0);
-  parallel_for(resolved_threads(), pieces, piece, &job);
 }
 
 }  // namespace
@@ -180,17 +155,17 @@ std::unique_ptr<std::uint8_t[]> base_memory(std::size_t bytes) noexcept {
 
 void to_base(Dtype dtype, const void* values, std::uint64_t count, void* base) noexcept {
   if (count == 0) return;
-  if (dtype == Dtype::c64) return convert(convert_piece<split<float>>, values, count, base);
-  if (dtype == Dtype::c128) return convert(convert_piece<split<double>>, values, count, base);
-  if (is_half(dtype)) return convert(convert_piece<order>, values, count, base);
+  if (dtype == Dtype::c64) return convert<split<float>>(values, count, base);
+  if (dtype == Dtype::c128) return convert<split<double>>(values, count, base);
+  if (is_half(dtype)) return convert<order>(values, count, base);
   std::memcpy(base, values, count * dtype_bytes(dtype));
 }
 
 void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values) noexcept {
   if (count == 0) return;
-  if (dtype == Dtype::c64) return convert(convert_piece<join<float>>, base, count, values);
-  if (dtype == Dtype::c128) return convert(convert_piece<join<double>>, base, count, values);
-  if (is_half(dtype)) return convert(convert_piece<order>, base, count, values);
+  if (dtype == Dtype::c64) return convert<join<float>>(base, count, values);
+  if (dtype == Dtype::c128) return convert<join<double>>(base, count, values);
+  if (is_half(dtype)) return convert<order>(base, count, values);
   if (values != base) std::memcpy(values, base, count * dtype_bytes(dtype));
 }
 

@@ -10,50 +10,31 @@
 
 #include "core/api.hpp"
 #include "core/base_values.hpp"
+#include "core/convert.hpp"
 #include "core/error_text.hpp"
-#include "core/fp_environment.hpp"
 #include "core/frame_encoder.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
-#include "core/settings.hpp"
-#include "core/threads.hpp"
 #include "core/value_range.hpp"
 
 namespace pyfilter {
 namespace {
 
-constexpr std::uint64_t kPieceValues = 1 << 16;  // that a thread converts at a time
+template <Dtype kDtype>
+void widen_value(const Conversion& job, std::uint64_t i) {
+  std::uint16_t half;
+  std::memcpy(&half, job.from + i * sizeof half, sizeof half);
+  const float value = widened(kDtype, half);
+  std::memcpy(job.to + i * sizeof value, &value, sizeof value);
+}
 
-template <class From, class To, To (*kConvert)(Dtype, From)>
-struct Conversion {
-  Dtype dtype;
-  const std::uint8_t* from;
-  std::uint8_t* to;
-  std::uint64_t count;
-
-  template <Dtype kDtype>
-  void convert(std::uint64_t first, std::uint64_t last) const {
-    for (std::uint64_t i = first; i < last; ++i) {
-      From value;
-      std::memcpy(&value, from + i * sizeof(From), sizeof(From));
-      const To converted = kConvert(kDtype, value);
-      std::memcpy(to + i * sizeof(To), &converted, sizeof(To));
-    }
-  }
-  static void piece(void* context, std::uint64_t piece) {
-    const FpEnvironment environment;
-    const auto& job = *static_cast<const Conversion*>(context);
-    const std::uint64_t first = piece * kPieceValues, last = std::min(first + kPieceValues, job.count);
-    if (job.dtype == Dtype::bf16)
-      job.template convert<Dtype::bf16>(first, last);
-    else
-      job.template convert<Dtype::f16>(first, last);
-  }
-  static void all(Dtype dtype, const void* from, std::uint64_t count, void* to) {
-    Conversion job{dtype, static_cast<const std::uint8_t*>(from), static_cast<std::uint8_t*>(to), count};
-    parallel_for(resolved_threads(), (count + kPieceValues - 1) / kPieceValues, piece, &job);
-  }
-};
+template <Dtype kDtype>
+void narrow_value(const Conversion& job, std::uint64_t i) {
+  float value;
+  std::memcpy(&value, job.from + i * sizeof value, sizeof value);
+  const std::uint16_t half = narrowed(kDtype, value);
+  std::memcpy(job.to + i * sizeof half, &half, sizeof half);
+}
 
 // Half a unit in the last place of the largest magnitude that a value within `bound` of `largest` may have.
 double largest_rounding(Dtype dtype, double largest, double bound) {
@@ -83,10 +64,12 @@ bool has_half_bound(const FrameInfo& info) noexcept {
 }
 
 void widen(Dtype dtype, const void* halves, std::uint64_t count, float* values) noexcept {
-  Conversion<std::uint16_t, float, widened>::all(dtype, halves, count, values);
+  dtype == Dtype::bf16 ? convert<widen_value<Dtype::bf16>>(halves, count, values)
+                       : convert<widen_value<Dtype::f16>>(halves, count, values);
 }
 void narrow(Dtype dtype, const float* values, std::uint64_t count, void* halves) noexcept {
-  Conversion<float, std::uint16_t, narrowed>::all(dtype, values, count, halves);
+  dtype == Dtype::bf16 ? convert<narrow_value<Dtype::bf16>>(values, count, halves)
+                       : convert<narrow_value<Dtype::f16>>(values, count, halves);
 }
 
 std::unique_ptr<float[]> wide_memory(std::uint64_t count) noexcept {
