@@ -112,7 +112,7 @@ struct KindOf {
   Code sentinel;
   PowerOfTwo scale, step;
 
-  KindOf(const ValueScan& scan, int exponent)
+  KFN KindOf(const ValueScan& scan, int exponent)
       : has_sentinel(scan.has_sentinel), sentinel(static_cast<Code>(scan.sentinel)), scale(-exponent), step(exponent) {
     in_reach = has_sentinel && absolute(static_cast<double>(std::bit_cast<T>(sentinel))) <= 2 * scan.largest;
   }

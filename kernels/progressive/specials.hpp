@@ -20,10 +20,20 @@ namespace pyfilter {
 inline constexpr std::uint64_t kMaskPiece = 32768;
 inline constexpr std::size_t kMostMaskBytes = 1 + kMaskPiece / 8 + 32;
 
-inline std::uint64_t mask_pieces(std::uint64_t values) { return (values + kMaskPiece - 1) / kMaskPiece; }
+KFN std::uint64_t mask_pieces(std::uint64_t values) { return (values + kMaskPiece - 1) / kMaskPiece; }
 
 inline constexpr std::uint64_t mask_words(std::uint64_t values) { return (values + 63) / 64; }
 KFN bool mask_bit(const std::uint64_t* mask, std::uint64_t i) { return (mask[i / 64] >> (i % 64) & 1) != 0; }
+
+// The k of the code of runs, for a piece of `count` values with `ones` changes.
+KFN std::uint32_t choose_mask_code(std::uint32_t count, std::uint32_t ones) {
+  std::uint32_t k = 0, best = ~0u;
+  for (std::uint32_t tried = 0; tried <= 15; ++tried) {
+    const std::uint32_t bits = (ones + 1) * (tried + 1) + ((count - ones) >> tried);
+    if (bits < best) best = bits, k = tried;
+  }
+  return k;
+}
 
 }  // namespace pyfilter
 
@@ -67,11 +77,7 @@ inline std::size_t encode_mask(Missing&& missing, std::uint64_t first, std::uint
   const auto count = static_cast<std::uint32_t>(last - first);
   const std::uint32_t ones = find_changes(missing, first, last, row, words);
   if (ones == 0) return 0;
-  std::uint32_t k = 0, best = ~0u;
-  for (std::uint32_t tried = 0; tried <= 15; ++tried) {
-    const std::uint32_t bits = (ones + 1) * (tried + 1) + ((count - ones) >> tried);
-    if (bits < best) best = bits, k = tried;
-  }
+  const std::uint32_t k = choose_mask_code(count, ones);
   to[0] = static_cast<std::uint8_t>(k);
   BitsOut out(to + 1);
   std::uint32_t next = 0;

@@ -20,7 +20,10 @@ SHAPES = (
     (), (7,), (33,), (4097,), (70_000,), (96_000,), (3, 3), (7, 50), (200, 3), (300, 260), (9, 17, 33), (40, 50, 61),
     (5, 200, 40), (70, 65, 3), (40, 1, 1), (2, 2, 3, 40, 50), (64, 64, 64),
 )  # fmt: skip
-KINDS = ("smooth", "noise", "steps", "constant", "NaN", "NaN and infinities", "fill", "fill near", "undeclared", "huge")
+KINDS = (
+    "smooth", "noise", "steps", "constant", "NaN", "NaN and infinities", "fill", "fill near", "undeclared", "huge",
+    "fill and rare infinities", "NaN for missing", "all missing",
+)  # fmt: skip
 
 
 def make(kind: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> tuple[Array, Any]:
@@ -44,6 +47,17 @@ def make(kind: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator
     elif kind == "fill":
         fill = 1e20
         flat[flat.size // 3 : flat.size // 2] = fill
+    elif kind == "fill and rare infinities":  # far apart, so that parts of a chunk have none
+        fill = -9999.0
+        flat[rng.random(flat.size) < 0.3] = fill
+        flat[5::40_009] = np.inf
+    elif kind == "NaN for missing":  # declared; some have other bits
+        fill = np.nan
+        flat[some] = np.nan
+        flat[11::97] = -np.nan
+    elif kind == "all missing":
+        fill = 1e20
+        flat[:] = fill
     elif kind == "fill near":  # values of which some may become it
         fill = float(np.asarray(1.5, dtype))
     elif kind == "undeclared":

@@ -14,6 +14,8 @@
 #include "progressive/cuda/measure_passes.cuh"
 #include "progressive/cuda/planes.cuh"
 #include "progressive/cuda/scan.cuh"
+#include "progressive/cuda/special_fill.cuh"
+#include "progressive/cuda/special_scan.cuh"
 #include "progressive/cuda/specials.cuh"
 #include "stages/cuda/launch.cuh"
 
@@ -96,9 +98,8 @@ cudaError_t launch_forward_level(const ProgressiveEncode& job, const Progressive
                 pass);
 }
 
-template <class T>
-cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream) {
-  using Int = typename ProgressiveTraits<T>::Int;
+template <class Int>
+cudaError_t launch_coarsen(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream) {
   for (int level = 1; level <= layout.levels; ++level) {
     const Extents g = layout.grids[level];
     const RowBlocks rows(g.z * g.y, g.x);
@@ -106,8 +107,24 @@ cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout
     PYF_CUDA_TRY(
         launch(coarsen_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, level, share));
   }
-  PYF_CUDA_TRY(launch(choose_basis_kernel<Int>, dim3(static_cast<unsigned>(layout.units), job.frame_count),
-                      kBasisThreads, stream, job));
+  return cudaSuccess;
+}
+
+// Rows of any length of a unit.
+inline cudaError_t launch_rows(void (*kernel)(const ProgressiveEncode, int, RowShare), const ProgressiveEncode& job,
+                               const ProgressiveLayout& layout, int u, cudaStream_t stream) {
+  const Extents shape = layout.unit[u].shape;
+  const RowBlocks rows(shape.z * shape.y, shape.x);
+  const RowShare& share = rows;
+  return launch(kernel, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, u, share);
+}
+
+template <class T>
+cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  PYF_CUDA_TRY(launch_coarsen<Int>(job, layout, stream));
+  PYF_CUDA_TRY(launch(choose_basis_kernel<Int, 256>, dim3(static_cast<unsigned>(layout.units), job.frame_count), 256,
+                      stream, job, 0));
   for (int u = layout.units - 1; u >= 0; --u) {
     const int level = layout.unit[u].level;
     if (has_wide_rows(layout, level, sizeof(Int))) {
@@ -115,10 +132,38 @@ cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout
         PYF_CUDA_TRY(launch_forward_level<Int>(job, layout, level, stream));
       continue;
     }
-    const Extents shape = layout.unit[u].shape;
-    const RowBlocks rows(shape.z * shape.y, shape.x);
-    const RowShare& share = rows;
-    PYF_CUDA_TRY(launch(forward_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, u, share));
+    PYF_CUDA_TRY(launch_rows(forward_kernel<Int>, job, layout, u, stream));
+  }
+  return cudaSuccess;
+}
+
+template <class T>
+cudaError_t launch_quantise_specials(const ProgressiveEncode& job, cudaStream_t stream) {
+  constexpr std::uint64_t kEach = 16 * kScanThreads, kMostBlocks = 2112;
+  const unsigned frames = job.frame_count;
+  const auto blocks = static_cast<unsigned>(std::min(job.count / kEach + 1, kMostBlocks / frames + 1));
+  const dim3 each(1, frames), all(blocks, frames);
+  PYF_CUDA_TRY(launch(begin_specials_kernel, each, 32, stream, job));
+  PYF_CUDA_TRY(launch(find_sentinel_kernel<T>, all, kScanThreads, stream, job));
+  PYF_CUDA_TRY(launch(name_sentinel_kernel<T>, each, 32, stream, job));
+  PYF_CUDA_TRY(launch(quantise_specials_kernel<T>, all, kScanThreads, stream, job));
+  PYF_CUDA_TRY(launch(check_range_kernel<T>, each, 32, stream, job));
+  return launch(coarsen_specials_kernel, all, kScanThreads, stream, job);
+}
+
+template <class T>
+cudaError_t launch_forward_specials(const ProgressiveEncode& job, const ProgressiveLayout& layout,
+                                    cudaStream_t stream) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  PYF_CUDA_TRY(launch_coarsen<Int>(job, layout, stream));
+  constexpr std::uint64_t kSmall = 16384;  // points of a grid that a block does in a few microseconds
+  int u = 0;
+  while (u < layout.units && layout.grids[layout.unit[u].level].count() <= kSmall) ++u;
+  PYF_CUDA_TRY(launch(fill_small_units_kernel<Int>, dim3(1, job.frame_count), kFillThreads, stream, job, u));
+  for (; u < layout.units; ++u) {
+    PYF_CUDA_TRY(
+        launch(choose_basis_kernel<Int, kFillThreads>, dim3(1, job.frame_count), kFillThreads, stream, job, u));
+    PYF_CUDA_TRY(launch_rows(fill_unit_kernel<Int>, job, layout, u, stream));
   }
   return cudaSuccess;
 }
@@ -162,9 +207,9 @@ void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   level.marches = static_cast<std::uint32_t>(tiles_along(rows, steps));
 }
 
-template <class T, bool kHasZ, bool kLast, bool kWideRows>
+template <class T, bool kHasZ, bool kLast, bool kWideRows, bool kSpecial>
 cudaError_t launch_level(const MeasureLevel& level, dim3 blocks, std::uint32_t warps, cudaStream_t stream) {
-  const auto kernel = &measure_kernel<T, kHasZ, kLast, kWideRows>;
+  const auto kernel = &measure_kernel<T, kHasZ, kLast, kWideRows, kSpecial>;
   constexpr std::size_t kMost = MeasuredItems<kHasZ>::bytes(kReadersOfBlock);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost)));
   kernel<<<blocks, 32 * warps, MeasuredItems<kHasZ>::bytes(warps), stream>>>(level);
@@ -178,14 +223,15 @@ cudaError_t launch_measure(const MeasureLevel& given, const ProgressiveLayout& l
   share_out<Int>(level, level.readers * level.job.frame_count);
   const std::uint64_t tasks = level.from.z * level.pieces * level.marches, of_warp = 32 / level.lanes;
   const dim3 blocks(static_cast<unsigned>((tasks + of_warp - 1) / of_warp), level.job.frame_count);
-  const auto by = [&](auto has_z, auto last, auto wide) {
-    return launch_level<T, decltype(has_z)::value, decltype(last)::value, decltype(wide)::value>(level, blocks,
-                                                                                                 level.readers, stream);
-  };
   using Yes = std::true_type;
   using No = std::false_type;
+  const auto by = [&](auto has_z, auto last, auto wide, auto special) {
+    return launch_level<T, decltype(has_z)::value, decltype(last)::value, decltype(wide)::value,
+                        decltype(special)::value>(level, blocks, level.readers, stream);
+  };
   const auto by_rows = [&](auto has_z, auto last) {
-    return has_wide_rows(layout, level.level, sizeof(Int)) ? by(has_z, last, Yes()) : by(has_z, last, No());
+    if (!has_wide_rows(layout, level.level, sizeof(Int))) return by(has_z, last, No(), Yes());
+    return level.job.special.data != nullptr ? by(has_z, last, Yes(), Yes()) : by(has_z, last, Yes(), No());
   };
   const auto by_level = [&](auto has_z) { return level.level == 0 ? by_rows(has_z, Yes()) : by_rows(has_z, No()); };
   return level.to.z > 1 ? by_level(Yes()) : by_level(No());
@@ -210,8 +256,9 @@ cudaError_t launch_measure_line(const MeasureLine& given, const ProgressiveLayou
 
 template <class T>
 inline constexpr ProgressiveKernels kProgressiveKernels{
-    &launch_decode_planes<T>, &launch_inverse<T>,     &launch_roots<T>,         &launch_put_specials<T>,
-    &launch_quantise<T>,      &launch_forward<T>,     &launch_encode_planes<T>, &launch_measure_pass<T>,
-    &launch_measure<T>,       &launch_measure_line<T>};
+    &launch_decode_planes<T>,     &launch_inverse<T>,          &launch_roots<T>,
+    &launch_put_specials<T>,      &launch_quantise<T>,         &launch_forward<T>,
+    &launch_quantise_specials<T>, &launch_forward_specials<T>, &launch_encode_planes<T>,
+    &launch_measure_pass<T>,      &launch_measure<T>,          &launch_measure_line<T>};
 
 }  // namespace pyfilter::cuda

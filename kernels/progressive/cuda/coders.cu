@@ -8,6 +8,7 @@
 #include "progressive/cuda/mask.cuh"
 #include "progressive/cuda/open.cuh"
 #include "progressive/cuda/order.cuh"
+#include "progressive/cuda/special_pieces.cuh"
 #include "progressive/cuda/write.cuh"
 #include "stages/cuda/launch.cuh"
 
@@ -56,7 +57,7 @@ cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream
   };
   const unsigned parts = blocks(std::uint64_t{job.words} * job.segments);
   if (const cudaError_t e = next(open_specials_kernel, 1); e != cudaSuccess || !masked) return e;
-  if (const cudaError_t e = next(read_mask_kernel, blocks(job.pieces)); e != cudaSuccess) return e;
+  if (const cudaError_t e = next(read_mask_kernel, blocks(32 * std::uint64_t{job.pieces})); e != cudaSuccess) return e;
   if (const cudaError_t e = next(first_mask_row_kernel, 1); e != cudaSuccess) return e;
   if (const cudaError_t e = next(sum_mask_rows_kernel, parts); e != cudaSuccess) return e;
   if (const cudaError_t e = next(sum_segments_kernel, blocks(job.words)); e != cudaSuccess) return e;
@@ -74,6 +75,12 @@ cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std:
                       kEncodeTileThreads, stream, job));
   return launch_segments<const ProgressiveEncode>(segment_sizes_kernel<64>, segment_sizes_kernel<256>,
                                                   segment_sizes_kernel<1024>, job, units, most_tiles, stream);
+}
+
+cudaError_t encode_specials(const ProgressiveEncode& job, cudaStream_t stream) {
+  const dim3 pieces(static_cast<unsigned>(mask_pieces(job.count)), job.frame_count);
+  PYF_CUDA_TRY(launch(encode_specials_kernel, pieces, kSpecialThreads, stream, job));
+  return launch(place_specials_kernel, dim3(1, job.frame_count), kSpecialThreads, stream, job);
 }
 
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream) {
@@ -98,6 +105,9 @@ cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, std:
                                                         locate_pieces_kernel<1024>, job, units, most_tiles, stream));
   PYF_CUDA_TRY(launch(write_pieces_kernel, dim3((job.tiles + kTilesOfBlock - 1) / kTilesOfBlock, job.frame_count),
                       kWriteThreads, stream, job));
+  if (job.special.data != nullptr)
+    PYF_CUDA_TRY(launch(write_specials_kernel, dim3(static_cast<unsigned>(mask_pieces(job.count)), job.frame_count),
+                        kSpecialThreads, stream, job));
   PYF_CUDA_TRY(launch(write_headers_kernel, dim3(1, job.frame_count), 32, stream, job, frame, plans));
   const auto blocks = static_cast<unsigned>(std::min(job.value_bytes >> 16, kMostBlocks) + 1);
   return launch(store_values_kernel, dim3(blocks, job.frame_count), kCopyThreads, stream, job);

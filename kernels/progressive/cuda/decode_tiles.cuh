@@ -71,7 +71,7 @@ __device__ __forceinline__ bool read_ones(const PieceBits& piece, std::uint32_t 
       }
       at += count;
     } else {
-      if (!read_runs(piece, mode - 1, count, at, memory.ranks)) return false;
+      if (!read_runs<ClassRuns>(piece, mode - 1, count, at, memory.ranks)) return false;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask.w[j])));

@@ -93,8 +93,8 @@ Status run_passes(const ProgressivePlan& plan, const PerFrame<std::uint8_t> (&bu
   return kOk;
 }
 
-// Encodes a checked batch of chunks of `count` values. Waits for the device once, to learn which chunks the CPU must
-// encode: chunks with special values, or with a bound finer than the integers.
+// Encodes a checked batch of chunks of `count` values. Waits for the device to learn which chunks have special values,
+// which are encoded behind the others, and which have a bound finer than the integers: the CPU encodes those.
 Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
 // Decodes values [start, stop) of the grid of `level` from frames of one shape and dtype, those of `info`. A fault of a

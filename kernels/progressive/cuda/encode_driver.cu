@@ -73,6 +73,7 @@ void lay_out(FrameArrays& arrays, const ProgressivePlan& plan, std::size_t count
     job.grid_at[level] = integers;
     integers += (layout.grids[level].count() + 31) / 32 * 32;
   }
+  job.integers = integers;
   const auto units = static_cast<std::size_t>(layout.units), tiles = std::size_t{plan.tiles},
              pieces = static_cast<std::size_t>(most_pieces(width));
   arrays.add(own.shared, 1);
@@ -210,6 +211,86 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   return kOk;
 }
 
+// The outcomes of chunks, and the number of errors to measure: the first words of their notes.
+struct Begin {
+  Outcome outcome;
+  std::uint32_t measures;
+};
+static_assert(offsetof(EncodeNote, outcome) == 0 && offsetof(EncodeNote, measures) == 4);
+
+Status read_outcomes(const ProgressiveEncode& job, std::vector<Begin>& begins, cudaStream_t stream) {
+  PYF_TRY(check(cudaMemcpy2DAsync(begins.data(), sizeof(Begin), job.notes.data, job.notes.stride, sizeof(Begin),
+                                  begins.size(), cudaMemcpyDeviceToHost, stream),
+                "copy of the outcomes"));
+  return check(cudaStreamSynchronize(stream), "encoding on the device");
+}
+
+// Memory for the special values of a batch; `job` refers to it.
+class SpecialArrays {
+ public:
+  SpecialArrays(ProgressiveEncode& job, std::size_t frames, cudaStream_t stream) noexcept
+      : job_(job), frames_(frames), workspace_(stream) {}
+  Status allocate() noexcept {
+    FrameArrays sizes(frames_);
+    lay_out(sizes);
+    job_.special.data = nullptr;
+    PYF_TRY(workspace_.allocate(sizes.bytes()));
+    FrameArrays arrays(frames_, workspace_.data());
+    lay_out(arrays);
+    return kOk;
+  }
+
+ private:
+  void lay_out(FrameArrays& arrays) {
+    const std::size_t word = sizeof(std::uint32_t), pieces = mask_pieces(job_.count);
+    arrays.add_each(job_.special, (job_.integers / 32 + 1) * word);
+    arrays.add_each(job_.missing, ((job_.count + 31) / 32 + kMaskPieceWords) * word);
+    arrays.add_each(job_.special_pieces, pieces * sizeof(SpecialPiece));
+    arrays.add_each(job_.mask_bits, pieces * kMaskWords * word);
+  }
+
+  ProgressiveEncode& job_;
+  std::size_t frames_;
+  Workspace workspace_;
+};
+
+// From the integers of a batch to its frames: those of chunks with special values if there is memory for these.
+Status encode_integers(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const Request& request,
+                       const CudaEncodeBatch& batch, const ReaderMemory& readers, const ProgressiveEncode& job,
+                       const EncodeArrays& own, std::vector<Begin>& begins) {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  const ProgressiveLayout& layout = plan.shared.layout;
+  const auto units = static_cast<std::uint32_t>(layout.units);
+  const bool special = job.special.data != nullptr;
+  std::uint32_t most_tiles = 0;
+  for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
+  PYF_TRY(
+      check((special ? kernels.forward_specials : kernels.forward)(job, layout, stream), "launch of the transform"));
+  PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(kernels.encode_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
+  if (special) PYF_TRY(check(encode_specials(job, stream), "launch of the encoder of special values"));
+  PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
+  PYF_TRY(read_outcomes(job, begins, stream));
+  std::uint32_t most = 0;
+  for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
+  PYF_TRY(measured_by_levels(layout, static_cast<std::size_t>(job.width))
+              ? measure_by_levels(kernels, layout, job, readers, most, stream)
+              : measure_by_passes(kernels, plan, job, most, stream));
+
+  const FrameInfo info = frame_template(request, request.codec, job.count);
+  EncodeParams frame = {};
+  frame.chunks = static_cast<std::uint32_t>(batch.count);
+  frame.frames = static_cast<std::uint8_t*>(batch.frames);
+  frame.frame_stride = batch.frame_stride;
+  frame.frame_bytes = batch.frame_bytes;
+  frame.plans = own.plans;
+  frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
+  frame.headers[0] = frame.headers[1] = header_template(info);
+  fill_crc_powers(frame.crc_powers);
+  return check(write_frames(job, units, most_tiles, frame, own.plans, stream), "launch of the kernels for segments");
+}
+
 // Encodes chunks that fit the memory together.
 Status encode_part(const ProgressivePlan& plan, const Request& request, const CudaEncodeBatch& batch,
                    std::uint64_t count) {
@@ -250,42 +331,25 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.payloads = static_cast<std::uint8_t*>(batch.frames) + info.header_bytes;
   job.frame_stride = batch.frame_stride;
 
-  const auto units = static_cast<std::uint32_t>(layout.units);
-  std::uint32_t most_tiles = 0;
-  for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
-  PYF_TRY(check(kernels->quantise(job, own.ranges, stream), "launch of the quantiser"));
-  PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
-  PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
-  PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
-  PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
-  PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
-
-  // the outcomes of chunks, and the number of errors to measure: the first words of their notes
-  struct Begin {
-    Outcome outcome;
-    std::uint32_t measures;
-  };
-  static_assert(offsetof(EncodeNote, outcome) == 0 && offsetof(EncodeNote, measures) == 4);
   std::vector<Begin> begins(batch.count);
-  PYF_TRY(check(cudaMemcpy2DAsync(begins.data(), sizeof(Begin), job.notes.data, job.notes.stride, sizeof(Begin),
-                                  batch.count, cudaMemcpyDeviceToHost, stream),
-                "copy of the outcomes"));
-  PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
-  std::uint32_t most = 0;
-  for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
-  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, readers, most, stream)
-                                            : measure_by_passes(*kernels, plan, job, most, stream));
-
-  EncodeParams frame = {};
-  frame.chunks = static_cast<std::uint32_t>(batch.count);
-  frame.frames = static_cast<std::uint8_t*>(batch.frames);
-  frame.frame_stride = batch.frame_stride;
-  frame.frame_bytes = batch.frame_bytes;
-  frame.plans = own.plans;
-  frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
-  frame.headers[0] = frame.headers[1] = header_template(info);
-  fill_crc_powers(frame.crc_powers);
-  PYF_TRY(check(write_frames(job, units, most_tiles, frame, own.plans, stream), "launch of the kernels for segments"));
+  PYF_TRY(check(kernels->quantise(job, own.ranges, stream), "launch of the quantiser"));
+  // whether chunks are likely to have special values, or are so many that a look costs nothing
+  constexpr std::uint64_t kMany = std::uint64_t{64} << 20;
+  bool ordinary = true;
+  if (request.has_fill || batch.count * info.value_bytes >= kMany) {
+    PYF_TRY(read_outcomes(job, begins, stream));
+    ordinary = std::any_of(begins.begin(), begins.end(), [](const Begin& begin) {
+      return begin.outcome == Outcome::progressive || begin.outcome == Outcome::raw;
+    });
+  }
+  if (ordinary) PYF_TRY(encode_integers(*kernels, plan, request, batch, readers, job, own, begins));
+  if (std::any_of(begins.begin(), begins.end(), [](const Begin& begin) { return begin.outcome == Outcome::special; })) {
+    SpecialArrays special(job, batch.count, stream);
+    PYF_TRY(special.allocate());
+    std::vector<Begin> others(batch.count);
+    PYF_TRY(check(kernels->quantise_specials(job, stream), "launch of the quantiser"));
+    PYF_TRY(encode_integers(*kernels, plan, request, batch, readers, job, own, others));
+  }
   for (std::size_t i = 0; i < batch.count; ++i)
     if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
   return kOk;

@@ -12,8 +12,6 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kBasisThreads = 256;
-
 template <class Int>
 __device__ __forceinline__ const Int* grid_integers(const ProgressiveEncode& job, int level) {
   return reinterpret_cast<const Int*>(job.grids.of(blockIdx.y)) + job.grid_at[level];
@@ -43,7 +41,18 @@ struct UnitForward {
   int axis;
   Limits<Int> limits;
 
-  // Calls visit(x, coefficient) for points x, x + step, ... of a row.
+  // Of a row of a unit along z or y: known row 0, and the rows that predict all of its points.
+  __device__ __forceinline__ const Int* line_of(std::uint32_t z, std::uint32_t y) const {
+    return axis == 0 ? grid + 2 * std::uint64_t{y} * g.x : grid + z * g.y * g.x;
+  }
+  __device__ __forceinline__ Neighbours<Int> neighbours(std::uint32_t z, std::uint32_t y, bool cubic) const {
+    const std::uint64_t stride = 2 * (axis == 0 ? g.y * g.x : g.x);
+    const Int* const line = line_of(z, y);
+    return neighbours_of<Int>(axis == 0 ? z : y, half_up(axis == 0 ? g.z : g.y), cubic,
+                              [&](std::uint64_t i) { return line + i * stride; });
+  }
+  // Calls visit(x, coefficient, integer, whether it was missing) for points x, x + step, ... of a row. A missing
+  // integer becomes its prediction.
   template <class Visit>
   __device__ __forceinline__ void row(std::uint32_t z, std::uint32_t y, std::uint32_t x, std::uint32_t end,
                                       std::uint32_t step, bool cubic, const Visit& visit) const {
@@ -54,20 +63,20 @@ struct UnitForward {
       for (; x < end; x += step) {
         const Int predicted = predict_target<Int>(x, evens, cubic, [&](std::uint64_t i) { return line + 2 * i; });
         Int target = line[2 * x + 1];
-        visit(x, forward_value(limits, predicted, target));
+        const bool missing = target == kMissing<Int>;
+        const Int d = forward_value(limits, predicted, target);
+        visit(x, d, target, missing);
       }
       return;
     }
-    // one stencil for the whole row
-    const std::uint64_t stride = 2 * (axis == 0 ? plane : g.x), evens = half_up(axis == 0 ? g.z : g.y);
-    const std::uint32_t j = axis == 0 ? z : y;
-    const Int* const line = axis == 0 ? grid + 2 * std::uint64_t{y} * g.x : grid + z * plane;
-    const Int* const targets = line + j * stride + stride / 2;
-    const Neighbours<Int> from =
-        neighbours_of<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i * stride; });
+    const std::uint64_t stride = axis == 0 ? plane : g.x;  // of the targets' row from the known one before
+    const Int* const targets = line_of(z, y) + 2 * (axis == 0 ? z : y) * stride + stride;
+    const Neighbours<Int> from = neighbours(z, y, cubic);
     for (; x < end; x += step) {
       Int target = targets[2 * x];
-      visit(x, forward_value(limits, predict_by(from, 2 * x), target));
+      const bool missing = target == kMissing<Int>;
+      const Int d = forward_value(limits, predict_by(from, 2 * x), target);
+      visit(x, d, target, missing);
     }
   }
 };
@@ -80,18 +89,16 @@ __device__ __forceinline__ UnitForward<Int> unit_forward(const ProgressiveEncode
           {static_cast<Int>(head.low), static_cast<Int>(head.high)}};
 }
 
-// A block a unit: prefers_cubic().
-template <class Int>
-__global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t warp_sums[2][kBasisThreads / 32];
-  FrameHead& head = job.heads[blockIdx.y];
-  if (head.dead != 0) return;
-  const ProgressiveUnit& unit = job.shared->layout.unit[blockIdx.x];
+// prefers_cubic() for a unit, by a block.
+template <class Int, int kThreads>
+__device__ __forceinline__ void choose_basis(const ProgressiveEncode& job, ProgressiveHead& head, int u) {
+  __shared__ std::uint64_t warp_sums[2][kThreads / 32];
+  const ProgressiveUnit& unit = job.shared->layout.unit[u];
   const UnitForward<Int> forward = unit_forward<Int>(job, unit);
   const std::uint64_t across = (unit.shape.x + kBasisValues - 1) / kBasisValues,
                       all = unit.shape.z * unit.shape.y * across, every = all / kBasisRuns + 1;
   std::uint64_t bits[2] = {0, 0};
-  for (std::uint64_t t = threadIdx.x;; t += kBasisThreads) {
+  for (std::uint64_t t = threadIdx.x;; t += kThreads) {
     const std::uint64_t i = t / kBasisValues * every;
     if (i >= all) break;
     const std::uint64_t row = i / across, x = i % across * kBasisValues + t % kBasisValues;
@@ -99,7 +106,8 @@ __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __gri
     const auto z = static_cast<std::uint32_t>(row / unit.shape.y), y = static_cast<std::uint32_t>(row % unit.shape.y),
                at = static_cast<std::uint32_t>(x);
     for (int cubic = 0; cubic < 2; ++cubic)
-      forward.row(z, y, at, at + 1, 1, cubic != 0, [&](std::uint32_t, Int d) { bits[cubic] += coefficient_bits(d); });
+      forward.row(z, y, at, at + 1, 1, cubic != 0,
+                  [&](std::uint32_t, Int d, Int, bool) { bits[cubic] += coefficient_bits(d); });
   }
   for (int cubic = 0; cubic < 2; ++cubic) {
     const std::uint64_t sum = warp_total(bits[cubic]);
@@ -110,7 +118,15 @@ __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __gri
   std::uint64_t sums[2] = {0, 0};
   for (int cubic = 0; cubic < 2; ++cubic)
     for (const std::uint64_t sum : warp_sums[cubic]) sums[cubic] += sum;
-  head.head.cubic[blockIdx.x] = sums[1] < sums[0];
+  head.cubic[u] = sums[1] < sums[0];
+}
+
+// A block a unit, from unit `first` on.
+template <class Int, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    choose_basis_kernel(const __grid_constant__ ProgressiveEncode job, int first) {
+  FrameHead& head = job.heads[blockIdx.y];
+  if (head.dead == 0) choose_basis<Int, kThreads>(job, head.head, first + static_cast<int>(blockIdx.x));
 }
 
 // The OR of the magnitudes of a unit's coefficients, as a warp's threads have seen them.
@@ -140,7 +156,7 @@ __global__ void __launch_bounds__(kGridThreads)
   if (part.row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
     const std::uint32_t y = part.row % sy, z = part.row / sy;
     const CoefficientRow to(offsets, z, y);
-    forward.row(z, y, part.x, part.end, part.step, cubic, [&](std::uint32_t x, Int d) {
+    forward.row(z, y, part.x, part.end, part.step, cubic, [&](std::uint32_t x, Int d, Int, bool) {
       slots[to.offset(x)] = d;
       any |= d < 0 ? -d : d;
     });

@@ -42,6 +42,8 @@ cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream
 cudaError_t count_planes(const ProgressiveEncode& job, cudaStream_t stream);
 cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
                          cudaStream_t stream);
+// Encodes the section of special values, and finds its size.
+cudaError_t encode_specials(const ProgressiveEncode& job, cudaStream_t stream);
 // Orders segments, bounds their errors, and selects the errors to measure.
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream);
 // Writes the frames.
@@ -60,6 +62,9 @@ struct ProgressiveKernels {
   cudaError_t (*quantise)(const ProgressiveEncode& job, RangeKeys* ranges, cudaStream_t stream);
   // Integers to coefficients; `layout`: the host's copy.
   cudaError_t (*forward)(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream);
+  // The same for chunks with special values.
+  cudaError_t (*quantise_specials)(const ProgressiveEncode& job, cudaStream_t stream);
+  cudaError_t (*forward_specials)(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream);
   cudaError_t (*encode_planes)(const ProgressiveEncode& job, cudaStream_t stream);
   // A pass along an axis for a reader; `last`: compares with the encoded integers.
   cudaError_t (*measure_pass)(const MeasurePass& pass, int axis, bool last, cudaStream_t stream);

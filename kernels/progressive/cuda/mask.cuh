@@ -8,6 +8,7 @@
 
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
+#include "progressive/cuda/runs.cuh"
 #include "progressive/specials.hpp"
 
 namespace pyfilter::cuda {
@@ -61,39 +62,35 @@ static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(cons
   note.verbatim_at = head.head.specials_at + end;
 }
 
-// A thread for each piece of the mask: sets the bits of values where the mask changes.
+// A warp for each piece of the mask: sets the bits of values where the mask changes.
 static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __grid_constant__ SpecialDecode job) {
+  constexpr std::uint32_t kWarps = kMaskThreads / 32;
+  __shared__ std::uint32_t ones[kWarps][kMaskPieceWords + 1];
   FrameHead& head = job.job.heads[blockIdx.y];
   const SpecialNote& note = *job.notes.of(blockIdx.y);
-  const std::uint32_t p = blockIdx.x * kMaskThreads + threadIdx.x;
-  if (is_damaged(head) || note.mask_at == 0 || p >= job.pieces) return;
+  const std::uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, p = blockIdx.x * kWarps + warp;
+  if (__shfl_sync(kAllLanes, is_damaged(head) ? 1 : 0, 0) != 0 || note.mask_at == 0 || p >= job.pieces) return;
   const ProgressiveFrame frame = job.job.frames[blockIdx.y];
   const std::uint64_t piece = job.piece_at.of(blockIdx.y)[p], first = p * kMaskPiece;
-  const auto values = static_cast<std::uint32_t>(min(kMaskPiece, job.count - first));
+  const auto values = static_cast<std::uint32_t>(min(kMaskPiece, job.count - first)), words = (values + 31) / 32;
   std::uint32_t* const bits = job.changes.of(blockIdx.y) + first / 32;
-  for (std::uint32_t i = 0; i < (values + 31) / 32; ++i) bits[i] = 0;
   const std::uint32_t size = piece_size(piece);
-  if (size == 0) return;
-  const std::uint8_t k = frame.payload[piece_offset(piece)];
-  if (size < 2 || k > 15) return damage(frame, head);
-  const std::uint64_t base = 8 * (piece_offset(piece) + 1);
-  const PayloadWords payload(frame.payload, frame.payload_bytes);
-  const auto word = [&](std::uint32_t i) { return payload.bits(base + 32 * std::uint64_t{i}); };
-  BitStream<decltype(word)> in(word, 0);
-  std::uint32_t left = values, at = 0;
-  while (left != 0) {
-    const std::uint32_t run = in.take_run(k, left);
-    if (run > left) return damage(frame, head);
-    left -= run;
-    if (left == 0) break;
-    at += run;
-    bits[at / 32] |= 1u << (at % 32);
-    ++at;
-    --left;
+  if (size == 0) {
+    for (std::uint32_t i = lane; i < words; i += 32) bits[i] = 0;
+    return;
   }
-  const std::uint64_t end = in.at(), all = 8 * std::uint64_t{size - 1};
-  const bool ended = end <= all && all - end < 8 && (payload.bits(base + end) & ((1u << ((all - end) & 7)) - 1)) == 0;
-  if (!ended) damage(frame, head);
+  const std::uint8_t k = frame.payload[piece_offset(piece)];
+  const PieceBits runs(frame, pack_piece(piece_offset(piece) + 1, size - 1));
+  const std::uint32_t all = 8 * (size - 1);
+  std::uint32_t end = 0;
+  bool good = size >= 2 && k <= 15 && read_runs<MaskRuns>(runs, k, values, end, ones[warp]);
+  good = good && end <= all && all - end < 8 && (runs.bits(end) & ((1u << (all - end)) - 1)) == 0;
+  if (!good) {
+    if (lane == 0) damage(frame, head);
+    return;
+  }
+  __syncwarp();
+  for (std::uint32_t i = lane; i < words; i += 32) bits[i] = ones[warp][i];
 }
 
 // The changes of 32 values of a row.

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "progressive/choices.hpp"
 #include "progressive/cuda/forward.cuh"
@@ -21,8 +20,8 @@
 namespace pyfilter::cuda {
 
 // kLast: the finest grid, which is not stored. kWideRows: rows of both grids are aligned to 16 bytes, and the units'
-// rows equal those of their tiles.
-template <class T, bool kHasZ, bool kLast, bool kWideRows>
+// rows equal those of their tiles. kSpecial: some values may be special.
+template <class T, bool kHasZ, bool kLast, bool kWideRows, bool kSpecial>
 __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const __grid_constant__ MeasureLevel pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   using Values = Wide<Int>;
@@ -41,7 +40,8 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
 
   bool works = index < note.measures;
   const std::int8_t* const state = pass.job.states.of(blockIdx.y) + (works ? index : 0) * kMostUnits;
-  Int most = 0, found = 0;
+  const std::uint32_t* const special = kSpecial ? pass.job.special_bits(blockIdx.y, pass.level) : nullptr;
+  Int most = 0, found = 0, ordinary = 0;  // `ordinary`: without special values, of grids that are stored
   if constexpr (kLast) {
     const bool bounds = kWideRows && pass.bricks.data != nullptr;
     auto* const largest = reinterpret_cast<std::uint64_t*>(shared_memory) + threadIdx.x % 32;
@@ -232,6 +232,13 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     }
     return count != 0 ? largest : Int{0};
   };
+  // raises the largest errors; `skip`: bits of special points, two apart
+  const auto compare = [&](const Values& made, const Values& original, std::uint32_t count, std::uint32_t skip) {
+    if (special == nullptr || !kLast) most = max(most, largest_error(made, original, count));
+    if constexpr (!kSpecial) return;
+    Int& largest = kLast ? most : ordinary;
+    if (special != nullptr) largest = max(largest, largest_error(made, with_made(original, made, skip), count));
+  };
   const Around around_z = around(z, fz, cubic[0], in);
   const bool first_of_row = x == 0 && evens != 0, last_of_row = evens != 0 && x + kN == fx;
   const bool any_first = __any_sync(kAllLanes, first_of_row), any_last = __any_sync(kAllLanes, last_of_row);
@@ -246,10 +253,13 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     const std::uint32_t at = 2 * i + y % 2;
     const Values low_original = items[32 * (Items::kOriginals + 2 * at)],
                  high_original = items[32 * (Items::kOriginals + 2 * at + 1)];
+    const std::uint32_t skip = special == nullptr || evens == 0
+                                   ? 0
+                                   : bits_from(special, (std::uint64_t{kRows * z + i} * ty + y) * tx + 2 * x, 2 * kN);
     Values original;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) original.v[k] = (k < kN / 2 ? low_original : high_original).v[2 * k % kN];
-    if (!kLast || !made_before) most = max(most, largest_error(even, original, evens));
+    if (!kLast || !made_before) compare(even, original, evens, skip);
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) original.v[k] = (k < kN / 2 ? low_original : high_original).v[(2 * k + 1) % kN];
     const auto number_of = [&](unsigned k) {  // known point x - 1 + k
@@ -299,7 +309,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
       }
     }
     known[2].add(limits, made, d);
-    most = max(most, largest_error(made, original, odds));
+    compare(made, original, odds, skip >> 1);
     if constexpr (!kLast) {
       Int* const to =
           reinterpret_cast<Int*>(pass.out.of(blockIdx.y, warp)) + (std::uint64_t{kRows * z + i} * ty + y) * tx + 2 * x;
@@ -374,7 +384,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
         atomicMax(bricks + (std::size_t{kRows * z / kBrickZ} * bricks_y + y / kBrickY) * bricks_x + 2 * x / kBrickX,
                   static_cast<unsigned long long>(most));
       }
-      found = max(found, most);
+      found = max(found, special == nullptr ? most : ordinary);
       most = 0;
     }
   }

@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
   const std::int8_t* const state = pass.job.states.of(blockIdx.y) + (works ? index : 0) * kMostUnits;
   const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y, warp));
   const Int* const originals = grid_integers<Int>(pass.job, pass.level);
+  const std::uint32_t* const special = pass.job.special_bits(blockIdx.y, pass.level);
   const std::uint32_t size = pass.sizes[0], coarse = pass.sizes[3];
 
   LineLevel<Int> levels[3];
@@ -240,7 +241,10 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     // points beyond the line's end, or of a neighbour, are ignored
     const std::uint32_t begin = own ? 8 * static_cast<std::uint32_t>(first) : 0,
                         count = own && begin < size ? size - begin : 0;
-    const auto is_point = [&](std::uint32_t i) { return edge ? i < count : own; };
+    // bits of these points; special values are ignored, too
+    std::uint32_t points_here = count >= kLinePoints ? ~0u : (1u << count) - 1;
+    if (special != nullptr && count != 0) points_here &= ~special[begin / 32];
+    const auto is_point = [&](std::uint32_t i) { return (points_here >> i & 1) != 0; };
     if constexpr (kLast)
       if (tile % 4 == 0) found = max(found, static_cast<Int>(*measured));
 #pragma unroll

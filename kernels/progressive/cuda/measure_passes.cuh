@@ -17,11 +17,13 @@ namespace pyfilter::cuda {
 template <class Int>
 struct ErrorSink {
   const Int* original;
+  const std::uint32_t* special;  // bits of special values, which are ignored; nullptr: there are none
   Int most = 0;
 
   __device__ __forceinline__ void put(std::uint64_t i, Int q) {
     const Int d = q > original[i] ? q - original[i] : original[i] - q;
-    most = d > most ? d : most;
+    const bool ordinary = special == nullptr || (special[i / 32] >> (i % 32) & 1) == 0;
+    most = ordinary && d > most ? d : most;
   }
   __device__ __forceinline__ void put_pair(std::uint64_t i, Int q, Int r) {
     put(i, q);
@@ -64,7 +66,8 @@ __global__ void __launch_bounds__(kGridThreads) measure_pass_kernel(const __grid
             p = pass.job.states.of(blockIdx.y)[index * kMostUnits + static_cast<std::uint32_t>(pass.unit)];
   const KnownCoefficients<Int> coefficient{{slots, p >= planes}, planes, p};
   if constexpr (kLast) {
-    ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0]};
+    ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0],
+                        pass.job.special_bits(blockIdx.y, 0)};
     inverse_pass<Int, kAxis>(pass, head, coefficient, sink);
     const auto found = static_cast<unsigned long long>(warp_largest(sink.most));
     if (threadIdx.x % 32 == 0 && found > *static_cast<volatile unsigned long long*>(&note.measured[index]))

@@ -44,6 +44,21 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
+// `count` bits from bit `at` on, in the low bits of a word.
+__device__ __forceinline__ std::uint32_t bits_from(const std::uint32_t* words, std::uint64_t at, std::uint32_t count) {
+  const auto bit = static_cast<std::uint32_t>(at % 32);
+  return __funnelshift_r(words[at / 32], bit > 32 - count ? words[at / 32 + 1] : 0, bit);
+}
+
+// Originals, with the made values in place of those that `skip` has a bit for, two apart.
+template <class Int>
+__device__ __forceinline__ Wide<Int> with_made(const Wide<Int>& originals, const Wide<Int>& made, std::uint32_t skip) {
+  Wide<Int> out;
+#pragma unroll
+  for (unsigned k = 0; k < kWide<Int>; ++k) out.v[k] = (skip >> (2 * k) & 1) != 0 ? made.v[k] : originals.v[k];
+  return out;
+}
+
 // A reader's value of a coefficient of a unit.
 template <class Int>
 struct KnownOfUnit {

@@ -15,6 +15,7 @@
 #include "progressive/choices.hpp"
 #include "progressive/head.hpp"
 #include "progressive/layout.hpp"
+#include "progressive/specials.hpp"
 #include "stages/cuda/params.cuh"
 
 namespace pyfilter::cuda {
@@ -165,7 +166,8 @@ struct SpecialDecode {
 enum class Outcome : std::uint32_t {
   progressive,
   raw,
-  elsewhere,  // bit-exact, or with special values: the CPU encodes it
+  special,    // has special values: encoded behind the others
+  elsewhere,  // bit-exact: the CPU encodes it; or done already
 };
 
 // Facts about a chunk, found by the kernels.
@@ -180,10 +182,23 @@ struct EncodeNote {
   std::uint32_t has_sentinel, in_range;
   int exponent;
   std::uint64_t sentinel, conversion, payload_bytes;
-  unsigned long long any[kMostUnits];             // OR of the magnitudes of a unit's coefficients
-  std::uint32_t measured_segment[kMostMeasures];  // the segments with measured errors
-  unsigned long long measured[kMostMeasures];     // their errors
+  unsigned long long missing, verbatim, first_odd;  // numbers of special values; the first one that is not finite
+  std::uint32_t fill_seen;                          // whether some value is the fill value
+  unsigned long long any[kMostUnits];               // OR of the magnitudes of a unit's coefficients
+  std::uint32_t measured_segment[kMostMeasures];    // the segments with measured errors
+  unsigned long long measured[kMostMeasures];       // their errors
 };
+
+// A piece of the mask of missing values, and the verbatim values in the same part of the chunk. Positions are those of
+// values, offsets are counted from the start of the section of special values.
+struct SpecialPiece {
+  std::uint32_t mask_bytes, code;  // size in the payload; k of the code of runs
+  std::uint64_t verbatim_bytes;    // without the first one's distance
+  std::uint64_t first, behind;     // the first verbatim value; one more than the last, 0: there is none
+  std::uint64_t next;              // one more than the last verbatim value before this piece
+  std::uint64_t mask_at, verbatim_at;
+};
+inline constexpr std::uint32_t kMaskPieceWords = kMaskPiece / 32, kMaskWords = 1040;  // the latter for kMostMaskBytes
 
 // Slots hold coefficients first, then pieces.
 struct ProgressiveEncode : ProgressiveBatch {
@@ -196,6 +211,7 @@ struct ProgressiveEncode : ProgressiveBatch {
   std::uint8_t* payloads;  // of the first frame
   std::uint64_t frame_stride;
   std::uint64_t grid_at[kMostLevels + 1];  // offset of each grid's integers
+  std::uint64_t integers;                  // of all grids
   PerFrame<EncodeNote> notes;
   PerFrame<std::uint8_t> grids;                 // integers
   PerFrame<std::uint32_t> planes;               // of tiles
@@ -207,9 +223,18 @@ struct ProgressiveEncode : ProgressiveBatch {
   PerFrame<ProgressiveSegment> segments;        // in reading order
   PerFrame<SegmentLocation> segment_locations;  // by segment_index()
   PerFrame<std::int8_t> states;                 // of each measured error: the plane of each unit
+  // of chunks with special values: a bit for each value of each grid, in the order of `grids`; a bit for each missing
+  // value; pieces of the mask, and their bits, kMaskWords words apart
+  PerFrame<std::uint32_t> special, missing;
+  PerFrame<SpecialPiece> special_pieces;
+  PerFrame<std::uint32_t> mask_bits;
 
   __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
     return payloads + frame * frame_stride;
+  }
+  // The bits of special values of a grid; nullptr if there are none.
+  __device__ __forceinline__ const std::uint32_t* special_bits(std::uint32_t frame, int level) const {
+    return special.data == nullptr ? nullptr : special.of(frame) + grid_at[level] / 32;
   }
 };
 

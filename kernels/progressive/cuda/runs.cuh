@@ -56,8 +56,20 @@ __device__ __forceinline__ std::uint32_t run_ends(std::uint32_t word, std::uint3
   return ends;
 }
 
+// The limits of a sequence of runs: its positions, and the place of the number of runs in a sum of them and of low
+// bits.
+template <std::uint32_t kPositions, class Sum, int kRunsAt>
+struct RunLimits {
+  static constexpr std::uint32_t kMost = kPositions;
+  using Both = Sum;
+  static constexpr int kShift = kRunsAt;
+};
+using ClassRuns = RunLimits<4096, std::uint32_t, 20>;  // up to 1024 runs, and low bits below 2^20 in all
+using MaskRuns = RunLimits<kMaskPiece, std::uint64_t, 32>;
+
 // The ones, by rank, of a class of `count` positions whose runs start at bit `at`; sets `at` to their end. False if the
 // runs are damaged.
+template <class Limits>
 __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t k, std::uint32_t count,
                                           std::uint32_t& at, std::uint32_t* ranks) {
   if (count == 0) return true;
@@ -86,12 +98,14 @@ __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t 
     std::uint32_t lows = 0;
     for (std::uint32_t b = 0; b < k; ++b)
       lows += static_cast<std::uint32_t>(__popc(static_cast<int>(__funnelshift_r(word, behind, b + 1) & ends))) << b;
-    // up to 1024 runs, and low bits below 2^20 in all
-    std::uint32_t all;
-    const std::uint32_t before = warp_sum_before(
-                            static_cast<std::uint32_t>(__popc(static_cast<int>(ends))) << 20 | lows, all),
-                        runs = runs_before + (before >> 20);
-    std::uint32_t to = (start - runs * step << k) + lows_before + (before & 0xFFFFF) + runs, one = 0, last = 0;
+    using Both = typename Limits::Both;
+    constexpr Both kLows = (Both{1} << Limits::kShift) - 1;
+    Both all;
+    const Both before =
+        warp_sum_before(static_cast<Both>(__popc(static_cast<int>(ends))) << Limits::kShift | lows, all);
+    const auto runs = runs_before + static_cast<std::uint32_t>(before >> Limits::kShift);
+    std::uint32_t to = (start - runs * step << k) + lows_before + static_cast<std::uint32_t>(before & kLows) + runs,
+                  one = 0, last = 0;
     bool ended = false;
     while (ends != 0) {
       const auto t = static_cast<std::uint32_t>(__ffs(static_cast<int>(ends)) - 1);
@@ -113,11 +127,12 @@ __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t 
       return __shfl_sync(kAllLanes, one, from) <= count;
     }
     carry = __shfl_sync(kAllLanes, exit, 31);
-    runs_before += all >> 20;
-    lows_before += all & 0xFFFFF;
+    runs_before += static_cast<std::uint32_t>(all >> Limits::kShift);
+    lows_before += static_cast<std::uint32_t>(all & kLows);
     // beyond the piece, or more zeros than positions: stops before sums overflow
     const std::uint32_t next = __shfl_sync(kAllLanes, i, 0) + 32, read = 32 * next - first;
-    if (next >= piece.used || static_cast<int>(read - runs_before * step) > 4096) return false;
+    if (next >= piece.used || static_cast<int>(read - runs_before * step) > static_cast<int>(Limits::kMost))
+      return false;
   }
 }
 

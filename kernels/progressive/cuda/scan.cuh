@@ -62,6 +62,26 @@ __device__ __forceinline__ Code warp_combined(Code own, const Combine& combine) 
   return own;
 }
 
+// The integer of a value.
+template <class T>
+struct IntegerOf {
+  using Int = typename ProgressiveTraits<T>::Int;
+  PowerOfTwo scale;
+  bool narrow;  // scales in binary32
+  float factor;
+
+  __device__ __forceinline__ explicit IntegerOf(int exponent) : scale(-exponent) {
+    const double whole = scale.first * scale.second;
+    narrow = sizeof(T) == 4 && scales_in_binary32(whole);
+    factor = static_cast<float>(whole);
+  }
+  __device__ __forceinline__ Int operator()(T value) const {
+    if constexpr (sizeof(T) == 4)
+      if (narrow) return integer_within<T, Int>(nearest_integer(value * factor));
+    return integer_within<T, Int>(nearest_integer(scale.times(static_cast<double>(value))));
+  }
+};
+
 static __device__ __forceinline__ void begin_note(EncodeNote& note) {
   note.outcome = Outcome::progressive;
   note.measures = 0;
@@ -156,19 +176,25 @@ __global__ void __launch_bounds__(32)
   }
   const bool undeclared = note.look != 0 && value_of(note.largest) / kUndeclaredFactor > value_of(note.second) &&
                           (note.positive == 0) != (note.negative == 0) && note.positive + note.negative >= 2;
+  const bool finite_fill =
+      usable_fill<T>(job) && (static_cast<Code>(job.fill) & ScanTraits<T>::kMagnitude) < ScanTraits<T>::kInfinity;
+  note.has_sentinel = finite_fill || undeclared ? 1 : 0;
+  note.sentinel = finite_fill ? job.fill : 0;
+  if (undeclared) {
+    const auto magnitude = static_cast<Code>(note.largest);
+    note.sentinel = note.positive != 0 ? magnitude : static_cast<Code>(magnitude | ~ScanTraits<T>::kMagnitude);
+    note.largest = note.second;
+  }
   const double largest = value_of(note.largest);
-  note.has_sentinel =
-      usable_fill<T>(job) && (static_cast<Code>(job.fill) & ScanTraits<T>::kMagnitude) < ScanTraits<T>::kInfinity ? 1
-                                                                                                                  : 0;
-  note.sentinel = note.has_sentinel != 0 ? job.fill : 0;
   note.in_range =
       note.has_sentinel != 0 &&
               absolute(static_cast<double>(std::bit_cast<T>(static_cast<Code>(note.sentinel)))) <= 2 * largest
           ? 1
           : 0;
-  if (undeclared || note.special != 0 || (job.bound_mode != Bound::none && bound == 0) ||
-      !choose_exponent<T>(largest, bound, &note.exponent))
+  if ((job.bound_mode != Bound::none && bound == 0) || !choose_exponent<T>(largest, bound, &note.exponent))
     note.outcome = Outcome::elsewhere;
+  else if (undeclared || note.special != 0)
+    note.outcome = Outcome::special;
   head.dead = note.outcome != Outcome::progressive ? 1 : 0;
 }
 
@@ -178,21 +204,15 @@ __global__ void __launch_bounds__(kScanThreads) quantise_kernel(const __grid_con
   using Code = typename FloatTraits<T>::Code;
   EncodeNote& note = *job.notes.of(blockIdx.y);
   if (job.heads[blockIdx.y].dead != 0) return;
-  const PowerOfTwo scale(-note.exponent), step(note.exponent);
-  const double whole = scale.first * scale.second;
-  const bool narrow = sizeof(T) == 4 && scales_in_binary32(whole), in_range = note.in_range != 0;
-  const auto factor = static_cast<float>(whole);
+  const IntegerOf<T> integer(note.exponent);
+  const PowerOfTwo step(note.exponent);
+  const bool in_range = note.in_range != 0;
   const auto sentinel = static_cast<Code>(note.sentinel);
   Int* const out = reinterpret_cast<Int*>(job.grids.of(blockIdx.y)) + job.grid_at[0];
   Int low = std::numeric_limits<Int>::max(), high = std::numeric_limits<Int>::min();
   std::uint32_t clashing = 0;
   const auto make = [&](T value) {
-    Int q;
-    if constexpr (sizeof(T) == 4)
-      q = narrow ? integer_within<T, Int>(nearest_integer(value * factor))
-                 : integer_within<T, Int>(nearest_integer(scale.times(static_cast<double>(value))));
-    else
-      q = integer_within<T, Int>(nearest_integer(scale.times(value)));
+    const Int q = integer(value);
     low = min(low, q);
     high = max(high, q);
     if (in_range && std::bit_cast<Code>(to_value<T>(q, step)) == sentinel) ++clashing;
@@ -239,10 +259,11 @@ __global__ void __launch_bounds__(32) check_range_kernel(const __grid_constant__
   if (threadIdx.x != 0 || head.dead != 0) return;
   const PowerOfTwo step(note.exponent);
   const double most = static_cast<double>(std::numeric_limits<T>::max());
+  if (note.low > note.high) note.low = note.high = 0;  // all values are special
   head.head.low = note.low;
   head.head.high = note.high;
   if (note.clashing != 0)
-    note.outcome = Outcome::elsewhere;
+    note.outcome = Outcome::special;
   else if (absolute(step.times(static_cast<double>(note.low))) > most ||
            absolute(step.times(static_cast<double>(note.high))) > most)
     note.outcome = Outcome::raw;

@@ -16,7 +16,8 @@ __device__ __forceinline__ bool is_missing(const SpecialDecode& job, const Speci
   return (job.mask.of(blockIdx.y)[row * job.words + x / 32] >> (x % 32) & 1) != 0;
 }
 
-// Missing values of the requested grid; a thread a value.
+// Missing values of the requested grid. A warp takes 32 words of the mask of the finest grid, or 32 values of a coarser
+// one.
 template <class T>
 __global__ void __launch_bounds__(kMaskThreads) put_missing_kernel(const __grid_constant__ SpecialDecode job) {
   using Code = typename FloatTraits<T>::Code;
@@ -26,15 +27,30 @@ __global__ void __launch_bounds__(kMaskThreads) put_missing_kernel(const __grid_
   const Extents g = layout.grids[job.job.level], whole = layout.grids[0];
   const ProgressiveFrame& frame = job.job.frames[blockIdx.y];
   auto* const out = reinterpret_cast<Code*>(frame.out);
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * kMaskThreads;
-  for (std::uint64_t i = job.start + std::uint64_t{blockIdx.x} * kMaskThreads + threadIdx.x; i < job.stop;
-       i += stride) {
-    std::uint64_t at = i;
-    if (job.job.level != 0) {
-      const std::uint64_t x = i % g.x, row = i / g.x, y = row % g.y, z = row / g.y;
-      at = (((z << job.job.level) * whole.y + (y << job.job.level)) * whole.x) + (x << job.job.level);
+  const auto sentinel = static_cast<Code>(frame.sentinel);
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * kMaskThreads,
+                      thread = std::uint64_t{blockIdx.x} * kMaskThreads + threadIdx.x;
+  if (job.job.level == 0 && note.mask_at != 0) {
+    const unsigned lane = threadIdx.x % 32;
+    const std::uint64_t first_word = job.start / job.row * job.words,
+                        last_word = min(((job.stop + job.row - 1) / job.row), std::uint64_t{job.rows}) * job.words;
+    const std::uint32_t* const mask = job.mask.of(blockIdx.y);
+    for (std::uint64_t part = first_word + (thread - lane); part < last_word; part += stride) {
+      const std::uint32_t own = part + lane < last_word ? mask[part + lane] : 0;
+      for (std::uint32_t left = __ballot_sync(kAllLanes, own != 0); left != 0; left &= left - 1) {
+        const int from = __ffs(static_cast<int>(left)) - 1;
+        const std::uint32_t bits = __shfl_sync(kAllLanes, own, from);
+        const std::uint64_t word = part + static_cast<unsigned>(from), row = word / job.words,
+                            at = row * job.row + 32 * (word - row * job.words) + lane;
+        if ((bits >> lane & 1) != 0 && at >= job.start && at < job.stop) out[at - job.start] = sentinel;
+      }
     }
-    if (is_missing(job, note, at)) out[i - job.start] = static_cast<Code>(frame.sentinel);
+    return;
+  }
+  for (std::uint64_t i = job.start + thread; i < job.stop; i += stride) {
+    const std::uint64_t x = i % g.x, row = i / g.x, y = row % g.y, z = row / g.y;
+    const int l = job.job.level;
+    if (is_missing(job, note, ((z << l) * whole.y + (y << l)) * whole.x + (x << l))) out[i - job.start] = sentinel;
   }
 }
 

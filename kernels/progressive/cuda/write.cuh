@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(32)
     write_headers_kernel(const __grid_constant__ ProgressiveEncode job, const __grid_constant__ EncodeParams frame,
                          ChunkPlan* plans) {
   const EncodeNote& note = *job.notes.of(blockIdx.y);
-  if (note.outcome == Outcome::elsewhere) return;
+  if (note.outcome == Outcome::special || note.outcome == Outcome::elsewhere) return;
   const bool raw = note.outcome == Outcome::raw;
   if (threadIdx.x == 0) {
     ChunkPlan plan = {};
