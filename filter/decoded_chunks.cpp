@@ -225,7 +225,7 @@ void remember_decoded(const CachedChunk& chunk, const void* frame, std::size_t f
   if (all == nullptr || chunk.bytes == 0) return;
   try {
     auto kept = std::make_shared<DecodedFrame>();
-    kept->bytes = std::make_unique_for_overwrite<std::uint8_t[]>(frame_bytes);
+    kept->bytes.reset(new std::uint8_t[frame_bytes]);
     kept->size = frame_bytes;
     std::memcpy(kept->bytes.get(), frame, frame_bytes);
     const std::scoped_lock lock(all->mutex);

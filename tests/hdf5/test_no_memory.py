@@ -33,7 +33,7 @@ def allocator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_allocation_is_refused_once(allocator: Path, library_path: Path) -> None:
     env = support.environment(None, {"LD_PRELOAD": str(allocator)})
     command = [sys.executable, "-m", "hdf5.without_memory", str(library_path)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     refused = {name: int(number) for name, number in (line.rsplit(" ", 1) for line in done.stdout.splitlines())}
     assert len(refused) == 13
