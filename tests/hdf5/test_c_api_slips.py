@@ -7,7 +7,7 @@ import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
-from ctypes import byref, c_double, c_int, c_size_t
+from ctypes import byref, c_double, c_int, c_size_t, c_uint
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from reference.library import Library, Request, abi
 
-from .support import environment, field
-from .test_c_api import CORRUPT, INVALID_ARGUMENT, OK, TRUNCATED, UNSUPPORTED, request_for, text
+from .support import environment, field, stored, words
+from .test_c_api import CORRUPT, DEVICE, INVALID_ARGUMENT, OK, TRUNCATED, UNSUPPORTED, request_for, text
 
 PARTICLES, PROGRESSIVE = 5, 6
 
@@ -77,6 +77,50 @@ def test_null_pointers_of_the_others(c: Any) -> None:
         for function, arguments in functions:
             assert function(*arguments) == INVALID_ARGUMENT, name
             assert text(c) == f"{name} is NULL"
+
+
+def test_gpus_that_are_not_there(c: Any) -> None:
+    if c.pyf_config(b"cuda_devices") != b"0":
+        pytest.skip("a GPU is here")
+    values = field((20, 30))
+    request, room = request_for(values), ctypes.create_string_buffer(10000)
+    data, size = values.ctypes.data, values.nbytes
+    wrong = request_for(values, codec=200)
+    assert c.pyf_cuda_encode(byref(wrong), 1, data, size, room, 10000, room, None) == INVALID_ARGUMENT
+    for code in (
+        c.pyf_cuda_encode(byref(request), 1, data, size, room, 10000, room, None),
+        c.pyf_cuda_decode(room, 1, 0, 1, 4, room, None),
+        c.pyf_cuda_pack(room, 1, room, room, 1, room, None),
+        c.pyf_cuda_particle_order(byref(request), data, size, room, None),
+        c.pyf_cuda_progressive_decode(room, 100, 1, 0, room, 4, None),
+    ):
+        assert code == DEVICE
+
+
+@pytest.mark.parametrize("word", [1, 2])
+def test_stored_cd_values_beyond_a_byte(c: Any, word: int) -> None:
+    values = list(stored(words(), "f4", [8]))
+    values[word] = 256
+    request = Request()
+    assert c.pyf_parse_cd_values((c_uint * len(values))(*values), len(values), byref(request)) == CORRUPT
+    assert "allowed: 0 to 255" in text(c)
+
+
+def test_stored_cd_values_without_zeros(c: Any) -> None:
+    values = list(stored(words(mode=2), "f4", [8], fill=5))
+    values[6] |= 1 << 10
+    request = Request()
+    assert c.pyf_parse_cd_values((c_uint * len(values))(*values), len(values), byref(request)) == OK
+    assert request.without_zeros == 1
+
+
+def test_ranges_of_requests_that_are_none(c: Any) -> None:
+    values = field((20, 30))
+    number, found = c_double(), c_int()
+    request = request_for(values, dtype=0, has_fill=1, fill=5)
+    given = (values.ctypes.data, values.nbytes, byref(number), byref(number), byref(found))
+    assert c.pyf_value_range(byref(request), *given) == INVALID_ARGUMENT
+    assert "dtype code 0 is unknown" in text(c)
 
 
 @pytest.mark.parametrize(

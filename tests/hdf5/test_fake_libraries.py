@@ -21,7 +21,10 @@ from .test_library import FilterClass
 
 F32, F64_BIG, I8_BIG, OTHER = 1, 4, 6, 100
 COMPOUND, ENUMERATION, COMPLEX_CLASS, FLOAT = 6, 8, 11, 1
-SIZES = ("words", "size", "sign", "exponent", "exponent_bits", "mantissa", "mantissa_bits", "bias", "offset", "gap")
+SIZES = (
+    *("words", "size", "sign", "exponent", "exponent_bits", "mantissa", "mantissa_bits", "bias", "offset", "gap"),
+    *("nc_filters", "att_length", "dim"),
+)
 BAD_ARGUMENT, FILTER_ERROR = -36, -132
 Fakes = Callable[..., "Fake"]
 
@@ -30,7 +33,7 @@ class Fake:
     """One build of fake_libraries.c; `tell` says what its functions report."""
 
     def __init__(self, path: Path, filter_library: Any) -> None:
-        self.c = ctypes.CDLL(str(path))
+        self.path, self.c = path, ctypes.CDLL(str(path))
         self.filter_library = filter_library
         filter_library.H5PLget_plugin_info.restype = c_void_p
         self.of = FilterClass.from_address(filter_library.H5PLget_plugin_info())
@@ -39,8 +42,7 @@ class Fake:
 
     def tell(self, **values: Any) -> None:
         for name, value in values.items():
-            wide = name in SIZES or name in ("nc_filters", "att_length")
-            kind: Any = c_char_p if isinstance(value, bytes) else c_size_t if wide else c_int
+            kind: Any = c_char_p if isinstance(value, bytes) else c_size_t if name in SIZES else c_int
             kind.in_dll(self.c, f"fake_{name}").value = value
 
     def words(self, values: tuple[int, ...]) -> None:
@@ -95,7 +97,7 @@ START: dict[str, Any] = {
     **{"members": 2, "norm": 0, "order": 0, "base": F32, "size": 2, "sign": 15, "exponent": 10, "exponent_bits": 5},
     **{"mantissa": 0, "mantissa_bits": 10, "bias": 15, "offset": 0, "gap": 4, "attributes": 0, "nc_type": 5},
     **{"endian": 0, "storage": 0, "no_fill": 0, "att_type": 5, "nc_rank": 1, "nc_filters": 1, "att_length": 1},
-    **{"nc_first": 52907, "nc_version": b"4.9.2"},
+    **{"nc_first": 52907, "nc_version": b"4.9.2", "dim": 8},
 }
 
 
@@ -131,6 +133,7 @@ REPORT = "HDF5 did not report the "
         ({"failing": b"H5Pget_chunk"}, REPORT + "chunk's shape"),
         ({"rank": 0}, REPORT + "chunk's shape"),
         ({"rank": 33}, REPORT + "chunk's shape"),
+        ({"dim": 1 << 46}, "bytes in one frame, at most"),
         ({"failing": b"H5Tequal", "sign": 0}, "cannot compress the dataset's type (float, 2 bytes a value)"),
     ],
     ids=str,
@@ -251,8 +254,9 @@ def test_releases(fakes: Fakes, version: str, fits: bool) -> None:
     assert fake.pushed() == ""
 
 
-def test_a_libhdf5_without_a_function(fakes: Fakes) -> None:
-    fake = fakes("-DFAKE_ALL", "-DH5Pget_chunk=H5Pget_chunk_renamed")
+@pytest.mark.parametrize("missing", ["H5open", "H5Pget_chunk"])
+def test_a_libhdf5_without_a_function(fakes: Fakes, missing: str) -> None:
+    fake = fakes("-DFAKE_ALL", f"-D{missing}={missing}_renamed")
     assert fake.check("can_apply") < 0
     assert fake.pushed() == ""
 
@@ -268,8 +272,25 @@ def test_a_libhdf5_without_what_we_can_do_without(fakes: Fakes) -> None:
         assert "cannot compress the dataset's type" in fake.pushed()
 
 
-def test_half_an_allocator_is_none(fakes: Fakes) -> None:
-    fake = fakes("-DFAKE_ALL", "-DH5free_memory=H5free_memory_renamed")
+PEEPS = ("H5Tget_ebias", "H5Tget_norm", "H5Tget_order", "H5Tget_member_type", "H5Tget_member_offset", "H5Tclose")
+
+
+@pytest.mark.parametrize("missing", PEEPS)
+def test_a_libhdf5_without_a_look_into_types(fakes: Fakes, missing: str) -> None:
+    """Types that need the function are refused, the others are not."""
+    fake = fakes("-DFAKE_ALL", f"-D{missing}={missing}_renamed")
+    assert fake.check("can_apply") == 1
+    of_floats = missing in PEEPS[:3]
+    assert (fake.check("can_apply", OTHER) > 0) == (not of_floats)
+    fake.tell(**{"class": COMPOUND, "size": 8})
+    assert (fake.check("can_apply", OTHER) > 0) == of_floats
+    fake.tell(**{"class": COMPLEX_CLASS})
+    assert (fake.check("can_apply", OTHER) > 0) == (missing != "H5Tclose")
+
+
+@pytest.mark.parametrize("missing", ["H5free_memory", "H5resize_memory"])
+def test_half_an_allocator_is_none(fakes: Fakes, missing: str) -> None:
+    fake = fakes("-DFAKE_ALL", f"-D{missing}={missing}_renamed")
     fake.tell(failing=b"H5allocate_memory")
     assert fake.check() == 0
     assert round_trip(fake)
@@ -376,6 +397,7 @@ NO_REPORT = "netCDF did not report the "
         ({"nc_first": 1}, BAD_ARGUMENT, "filter 1 stands before"),
         ({"nc_type": 4}, BAD_ARGUMENT, "cuszp2 cannot compress dtype i32"),
         ({"words": 2}, BAD_ARGUMENT, "2 words given"),
+        ({"dim": 1 << 46}, BAD_ARGUMENT, "bytes in one frame, at most"),
     ],
     ids=str,
 )
@@ -416,12 +438,56 @@ def test_fill_values_of_netcdf(fake: Fake, told: dict[str, Any], fill: int, mode
     assert fake.stored() == (*expected[:6], expected[6] | without_zeros, *expected[7:])
 
 
-def test_a_libnetcdf_without_a_function(fakes: Fakes) -> None:
-    fake = fakes()
+VARIABLE = ("vartype", "varndims", "var_chunking", "var_fill", "att", "var_endian", "var_filter_ids")
+
+
+@pytest.mark.parametrize("missing", [*(f"nc_inq_{name}" for name in VARIABLE), "nc_get_att"])
+def test_a_libnetcdf_without_a_function(fakes: Fakes, missing: str) -> None:
+    fake = fakes("-DFAKE_ALL", f"-D{missing}={missing}_renamed")
     fake.tell(**START)
     codec = codec_of(fake)
     assert codec is not None
     assert fake.c.fake_modify(c_void_p(codec.modify_parameters)) == BAD_ARGUMENT
+
+
+def test_a_libnetcdf_without_a_release(fakes: Fakes) -> None:
+    assert codec_of(fakes("-DFAKE_ALL", "-Dnc_inq_libvers=nc_inq_libvers_renamed")) is None
+
+
+@pytest.mark.parametrize(("number", "big", "flag"), [(5, 2, 1), (5, 1, 0), (1, 2, 0)])
+def test_byte_orders_of_netcdf(fake: Fake, number: int, big: int, flag: int) -> None:
+    codec = codec_of(fake)
+    assert codec is not None
+    fake.words((1, 2, 0))
+    fake.tell(nc_type=number, endian=big)
+    assert fake.c.fake_modify(c_void_p(codec.modify_parameters)) == 0
+    assert fake.stored()[6] >> 8 & 1 == flag
+
+
+def test_a_registration_that_fails(fake: Fake) -> None:
+    fake.tell(failing=b"H5Zregister")
+    assert fake.filter_library.pyf_register(str(fake.path).encode()) == 90
+    fake.tell(failing=b"")
+    assert fake.filter_library.pyf_register(str(fake.path).encode()) == 0
+
+
+@pytest.mark.parametrize(("given", "type_id"), [("c8", F32), ("f4", OTHER)])
+def test_fill_values_of_another_kind_of_type(fake: Fake, given: str, type_id: int) -> None:
+    """Stored cd_values of a copied dataset: no fill value becomes one of complex numbers, or of floats of 16 bits."""
+    fake.words(stored(words(), given, [8], fill=5) + ((0, 0) if given == "c8" else ()))
+    fake.tell(fill_time=1)
+    assert fake.check(type_id=type_id) == 0
+    assert fake.stored()[7:9] == (0, 0)
+
+
+def test_a_large_chunk(fake: Fake) -> None:
+    """From 4 MiB on, memory for values is asked for in large pages."""
+    fake.tell(dim=1 << 20)
+    assert fake.check() == 0
+    values = bytes(4 << 20)
+    used, frame = run(fake, 0, values)
+    assert 0 < used < len(values)
+    assert run(fake, 0x100, frame) == (len(values), values)
 
 
 @pytest.mark.parametrize(
@@ -453,9 +519,18 @@ def test_codecs_of_zarr(fake: Fake, text: bytes | None, found: tuple[int, ...] |
         assert tuple(given[: count.value]) == found
 
 
+def test_codecs_for_zarr(fake: Fake) -> None:
+    codec = codec_of(fake)
+    assert codec is not None
+    said, given = c_char_p(), (c_uint * 6)(*words())
+    assert codec.hdf5_to_codec(6, ctypes.addressof(given), ctypes.addressof(said)) == 0
+    assert said.value == b'{"id": "pyfilter", "cd_values": [%d, %d, %d, %d, %d, %d]}' % words()
+
+
 def test_words_that_are_no_codec(fake: Fake) -> None:
     codec = codec_of(fake)
     assert codec is not None
     said, one = c_char_p(), c_uint(1)
     assert codec.hdf5_to_codec(1, ctypes.addressof(one), ctypes.addressof(said)) == BAD_ARGUMENT
+    assert codec.hdf5_to_codec(3, None, ctypes.addressof(said)) == BAD_ARGUMENT
     assert said.value is None

@@ -120,7 +120,7 @@ def try_codec(library: Library, refusing: Refusing, name: str) -> int:
     return tried
 
 
-def try_filter(library: Library, refusing: Refusing) -> int:
+def try_filter(library: Library, refusing: Refusing, big_endian: bool) -> int:
     """Without a libhdf5 the filter has memory of malloc. A chunk is decoded, then encoded beside its frame."""
     from .test_library import FilterClass
 
@@ -128,9 +128,9 @@ def try_filter(library: Library, refusing: Refusing) -> int:
     of = FilterClass.from_address(library.c.H5PLget_plugin_info())
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = c_void_p, [c_size_t], [c_void_p]
-    settings = stored(words(1e-3, 2, 7), "f4", WAVES.shape)
+    settings = stored(words(1e-3, 2, 3 if big_endian else 7), "f4", WAVES.shape, big_endian=big_endian)
     array = (c_uint * len(settings))(*settings)
-    tried, content = 0, WAVES.tobytes()
+    tried, content = 0, WAVES.astype(">f4" if big_endian else "<f4").tobytes()
     for flags in (0, 0x100, 0):
         held = content
         for count in (1, ALL):
@@ -157,7 +157,8 @@ def main() -> None:
     refusing = Refusing(library)
     for name in CASES:
         print(name, try_codec(library, refusing, name), flush=True)
-    print("filter", try_filter(library, refusing), flush=True)
+    for big_endian in (False, True):
+        print("filter", "big-endian" if big_endian else "little-endian", try_filter(library, refusing, big_endian))
 
 
 if __name__ == "__main__":
