@@ -22,7 +22,10 @@ FLAGS = "-O0 --coverage -fprofile-update=atomic -DPYF_COVERAGE"
 TESTS = (
     *("golden", "hdf5", "reference/test_library.py", "reference/test_adaptive.py"),
     *("contract/test_half.py", "contract/test_complex.py", "contract/test_lossless.py", "contract/test_blocks.py"),
-    *("fuzz/test_replay.py", "-k", "not undefined_symbols and not path_of_the_builder and not seeds_and and not seen"),
+    *("fuzz/test_replay.py", "-k", "not undefined_symbols and not path_of_the_builder and not what_is_broken"),
+    "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[decode_any-30000]",  # too slow here
+    "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[filter-20000]",
+    "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[round_trip-3000]",
 )
 #: Files of the decoders, and of what encoders and decoders share. Those of encoders alone are left out.
 DECODERS = (
