@@ -76,10 +76,18 @@ class Memory {
 
   void add(const CachedChunk& chunk, std::shared_ptr<const DecodedFrame> frame) {
     drop_overlapping(address_of(chunk.values), chunk.bytes);
-    cached_.push_front({key_of(chunk), address_of(chunk.values), chunk.bytes, sample(chunk), std::move(frame)});
-    cached_bytes_ += cached_.front().frame->size;
-    by_address_[cached_.front().address] = cached_.begin();
-    by_key_[cached_.front().key].push_back(cached_.begin());
+    Entries added;
+    added.push_front({key_of(chunk), address_of(chunk.values), chunk.bytes, sample(chunk), std::move(frame)});
+    const Entries::iterator entry = added.begin();
+    by_address_[entry->address] = entry;
+    try {
+      by_key_[entry->key].push_back(entry);
+    } catch (...) {  // no memory: an entry is in both maps and the list, or in none
+      by_address_.erase(entry->address);
+      throw;
+    }
+    cached_bytes_ += entry->frame->size;
+    cached_.splice(cached_.begin(), added);
     while (cached_.size() > kMostCached || cached_bytes_ > kMostCachedBytes) drop(std::prev(cached_.end()));
   }
 
@@ -217,7 +225,7 @@ void remember_decoded(const CachedChunk& chunk, const void* frame, std::size_t f
   if (all == nullptr || chunk.bytes == 0) return;
   try {
     auto kept = std::make_shared<DecodedFrame>();
-    kept->bytes = std::make_unique_for_overwrite<std::uint8_t[]>(frame_bytes);
+    kept->bytes.reset(new std::uint8_t[frame_bytes]);
     kept->size = frame_bytes;
     std::memcpy(kept->bytes.get(), frame, frame_bytes);
     const std::scoped_lock lock(all->mutex);

@@ -174,6 +174,8 @@ static Status half_range(Request request, const void* values, std::size_t value_
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept {
   const FpEnvironment environment;
+  if (dtype_bytes(request.dtype) == 0)
+    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 15", static_cast<int>(request.dtype));
   if (is_complex(request.dtype)) return complex_range(request, values, value_bytes, low, high, found);
   if (is_half(request.dtype)) return half_range(request, values, value_bytes, low, high, found);
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);

@@ -108,6 +108,7 @@ int decode(const std::uint8_t* frame, std::size_t size, std::uint8_t* values, st
   require(code == PYF_OK || code == PYF_CORRUPT || code == PYF_TRUNCATED || code == PYF_TOO_NEW,
           "a damaged frame gives another code", code);
   require(code == PYF_OK || pyf_last_error()[0] != '\0', "a failure without a text", code);
+  if (code == PYF_OK) require_written(values, bytes);
   return code;
 }
 
@@ -162,6 +163,7 @@ bool check_decoders(const std::uint8_t* data, std::size_t size, bool any_size) {
   std::uint8_t* const part = rooms.part.get((stop - start) * width, 0x3C);
   const int of_part = pyf_decode_range(frame, size, start, stop, part, (stop - start) * width);
   require(code != PYF_OK || of_part == PYF_OK, "a part of a good frame is refused", of_part);
+  if (of_part == PYF_OK) require_written(part, (stop - start) * width);
   require(code != PYF_OK || same_values(info, first.data() + start * width, part, (stop - start) * width),
           "a part has other values than the whole", static_cast<long long>(start), static_cast<long long>(stop));
   require(pyf_decode_range(frame, size, 0, info.value_count + 1, part, 0) != PYF_OK, "values behind the last one");

@@ -113,11 +113,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   std::minstd_rand random(seed + 1);
   for (int i = 0; i < 8; ++i) random();
-  if (size == 0 || random() % 8 == 0) return LLVMFuzzerMutate(data, size, most);
+  if (size == 0 || random() % 8 == 0) return mutate(data, size, most);
   const std::size_t count = std::min<std::size_t>(data[0] & 31, (size - 1) / 4), head = 1 + 4 * count;
   std::uint8_t* const words = data + 1;
   if (random() % 2 == 0 && count != 0)
-    LLVMFuzzerMutate(words, 4 * count, 4 * count);
+    mutate(words, 4 * count, 4 * count);
   else if (head < most)
     size = head + mutate_frame(data + head, size - head, most - head, static_cast<unsigned>(random()), 0);
   const std::uint8_t* const frame = data + head;

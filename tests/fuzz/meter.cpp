@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The meter of allocations (support.hpp): hooks of AddressSanitizer in builds that have it, else replacements of malloc
-// and related functions, which the library calls as well.
+// The meter of allocations (support.hpp): hooks of AddressSanitizer or MemorySanitizer in builds that have one, else
+// replacements of malloc and related functions, which the library calls as well.
 #include <malloc.h>
 
 #include <atomic>
@@ -26,14 +26,14 @@ std::size_t Meter::peak() const { return most.load() - before_; }
 }  // namespace pyfilter::fuzz
 
 #if defined(__SANITIZE_ADDRESS__)
-#define PYF_ASAN 1
+#define PYF_SANITIZER_ALLOCATOR 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PYF_ASAN 1
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define PYF_SANITIZER_ALLOCATOR 1
 #endif
 #endif
 
-#if defined(PYF_ASAN)
+#if defined(PYF_SANITIZER_ALLOCATOR)
 #include <sanitizer/allocator_interface.h>
 namespace {
 const int installed = __sanitizer_install_malloc_and_free_hooks(

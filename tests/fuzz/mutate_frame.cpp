@@ -165,7 +165,7 @@ void change_bytes(std::uint8_t* frame, std::size_t size, Random& random) {
 }
 
 std::size_t change_frame(std::uint8_t* frame, std::size_t size, std::size_t most, Random& random, std::uint8_t codec) {
-  if (size < kFixedHeader || below(random, codec == 0 ? 8 : 64) == 0) size = LLVMFuzzerMutate(frame, size, most);
+  if (size < kFixedHeader || below(random, codec == 0 ? 8 : 64) == 0) size = mutate(frame, size, most);
   if (size < kFixedHeader) return size;
   if (frame[11] > 32) frame[11] %= 33;
   for (std::size_t turns = 1 + below(random, 3); turns != 0; --turns) {
@@ -187,7 +187,7 @@ std::size_t change_frame(std::uint8_t* frame, std::size_t size, std::size_t most
         break;
       case 3:
       case 4:
-        if (header < most) size = header + LLVMFuzzerMutate(frame + header, size - header, most - header);
+        if (header < most) size = header + mutate(frame + header, size - header, most - header);
         break;
       default:
         change_bytes(frame, size, random);

@@ -75,6 +75,7 @@ void check_parts(const std::uint8_t* frame, std::size_t size, const pyf_info& in
     require(code == PYF_OK || pyf_last_error()[0] != '\0', "a failure without a text", code);
     require(code == PYF_OK || code == PYF_CORRUPT || code == PYF_TRUNCATED, "a part gives another code", code);
     require(code == PYF_OK || values == nullptr, "a part of a good frame is refused", code);
+    if (code == PYF_OK) require_written(out, grid);
     if (level == 0 && count == segments && values != nullptr)
       require(std::memcmp(out, values, grid) == 0, "all segments give other values than the frame");
     if (level == 0 && end > parts.summary.prefix_bytes)

@@ -202,5 +202,5 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     default:
       break;
   }
-  return kHeadBytes + LLVMFuzzerMutate(data + kHeadBytes, size - kHeadBytes, most - kHeadBytes);
+  return kHeadBytes + mutate(data + kHeadBytes, size - kHeadBytes, most - kHeadBytes);
 }

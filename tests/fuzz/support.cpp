@@ -18,6 +18,18 @@
 #define PYF_ASAN 1
 #endif
 #endif
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define PYF_MSAN 1
+#endif
+#endif
+#if defined(PYF_MSAN)
+#include <sanitizer/msan_interface.h>
+#else
+#define __msan_poison(address, size) ((void)(address), (void)(size))
+#define __msan_unpoison(address, size) ((void)(address), (void)(size))
+#define __msan_check_mem_is_initialized(address, size) ((void)(address), (void)(size))
+#endif
 #if defined(PYF_ASAN)
 #include <sanitizer/asan_interface.h>
 #else
@@ -58,13 +70,23 @@ std::uint8_t* GuardedRoom::open(std::size_t bytes) {
 std::uint8_t* GuardedRoom::get(std::size_t bytes, std::uint8_t filling) {
   std::uint8_t* const start = open(bytes);
   if (bytes != 0) std::memset(start, filling, bytes);
+  __msan_poison(start, bytes);
   return start;
 }
 
 const std::uint8_t* GuardedRoom::put(const std::uint8_t* data, std::size_t bytes) {
   std::uint8_t* const start = open(bytes);
+  __msan_poison(memory_, size_);
   if (bytes != 0) std::memcpy(start, data, bytes);
   return start;
+}
+
+void require_written(const void* memory, std::size_t bytes) { __msan_check_mem_is_initialized(memory, bytes); }
+
+std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t most) {
+  size = LLVMFuzzerMutate(data, size, most);
+  __msan_unpoison(data, size);
+  return size;
 }
 
 const std::vector<std::string>& levels() {

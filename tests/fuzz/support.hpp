@@ -22,7 +22,8 @@ inline void require(bool holds, const char* what, long long a = 0, long long b =
 }
 
 // Room for up to `most` bytes of which get() gives the last ones: a page without access follows them
-// (AddressSanitizer's redzone where it is built with it). What lies before is poisoned for AddressSanitizer.
+// (AddressSanitizer's redzone where it is built with it). What lies before is poisoned for AddressSanitizer. What get()
+// gives, and what lies before put()'s copy, counts as unwritten for MemorySanitizer.
 class GuardedRoom {
  public:
   explicit GuardedRoom(std::size_t most);
@@ -36,6 +37,11 @@ class GuardedRoom {
   std::uint8_t* memory_;
   std::size_t size_, open_;  // bytes at the end that may be used
 };
+
+// With MemorySanitizer: every one of these bytes was computed from bytes that were written.
+void require_written(const void* memory, std::size_t bytes);
+// LLVMFuzzerMutate, whose engine MemorySanitizer does not see writing.
+std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 // Bytes that malloc and its kind handed out on any thread and that were not freed: the most of them since the start.
 class Meter {

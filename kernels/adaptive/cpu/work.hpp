@@ -107,6 +107,7 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
   const Layout& l = w.wave.layout;
   const std::size_t steps = l.steps();
   std::memset(w.steps.sentinel, 0, 4 * steps);
+  std::memset(w.steps.targets, 0, 4 * kRows * steps);  // lanes without a value are worked, too
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
   std::memset(w.steps.kept, 0, 4 * steps);

@@ -133,8 +133,11 @@ inline Status decode_packed_tile(const Plan& base, const std::uint8_t* bytes, st
     PYF_TRY(map.of.decode_chain(map.memory, plan.order != 0, present, parts,
                                 {space.values, false, &plan.grid, &box, start, stop, out}));
   } else {
+    const PresentRows rows = present_rows<S>(box);
+    if (rows.x < worked_columns<S>(rows.x)) [[unlikely]]  // columns of no block are worked, too
+      std::memset(space.codes, 0, Tile::kX * Tile::kY * rows.z * sizeof(Code));
     PYF_TRY((unpack_tile<Code, S>(plan, limits.value_bytes, box, present, parts, start, stop, out, space.codes)));
-    values_of_differences<Code, S>(map, plan.order, present_rows<S>(box), space.codes, space.values);
+    values_of_differences<Code, S>(map, plan.order, rows, space.codes, space.values);
   }
   if (special) [[unlikely]]
     place_specials<S>(plan, limits, parts, space.values);

@@ -66,6 +66,7 @@ template <class Code, int S>
   constexpr std::uint32_t kRuns = Tile::kX / 32;
   const auto* const values = static_cast<const std::uint8_t*>(rows.first);
   s.marks.kinds = 0;
+  if (!is_whole<S>(box)) std::memset(&s.marks.runs, 0, sizeof s.marks.runs);  // masks of no block are read, too
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       rows.first = values + (row_index<S>(grid, box, y, z) - box.first) * map.of.value_bytes;

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Why no test takes a branch: file, part of the line, reason. The first row that matches counts."""
+
+from __future__ import annotations
+
+import re
+
+from .measure import Missed
+
+MEMORY = "memory is out"
+DEVICE = "a device, or code for one"
+KNOWN = "no other value comes here: an earlier check refuses it"
+ENCODER = "the encoder's part of a shared file"
+REASONS: tuple[tuple[str, str, str], ...] = (
+    (r".*", r"no[_ ]memory|nothrow|bad_alloc|== nullptr\) (return|continue)|!block|!frame|!mask|!aligned", MEMORY),
+    (r".*", r"cuda|prefers_|on_devices", DEVICE),
+    (r".*", r"no_kernel|^switch|Dtype::f64", KNOWN),
+    (r".*", r"^new \(memory\)", "the compiler's own check"),
+    (r"filter/chunk_grid.hpp", r"in_place", "a device, or code for one"),
+    (r"filter/dataset.cpp|filter/nczarr.cpp|filter/filter.cpp", r"chunk is too large|capacity == 0", KNOWN),
+    (
+        r"filter/caller.cpp",
+        r"dladdr|module.path|compare_exchange",
+        "the dynamic linker knows its callers; two threads at once",
+    ),
+    (r"filter/nczarr.cpp", r"dladdr", "the dynamic linker knows its callers"),
+    (r"filter/nczarr.cpp", r"size < 0|write_codec|user_words", KNOWN),
+    (r"filter/cd_values.cpp", r"used >= size|n > 0|has_fill|parse_words|is_stamped", KNOWN),
+    (r"filter/c_api.cpp", r"\? kOk|bits == 0|value_range", KNOWN),
+    (r"filter/config.cpp", r"set_local_thread_count", KNOWN),
+    (r"filter/buffer.hpp", r"used == 0|bytes_ < kLarge", KNOWN),
+    (r"filter/byte_order.hpp", r"from != to", KNOWN),
+    (r"filter/decoded_chunks.cpp", r"kMostCached|kMostDropped", "256 MiB of frames"),
+    (
+        r"filter/decoded_chunks.cpp",
+        r"got|errno|read_memory",
+        "the system forbids reading, or memory is freed meanwhile",
+    ),
+    (r"filter/decoded_chunks.cpp", r"all == nullptr|failed == 0|static Memory|catch", MEMORY),
+    (r"filter/guard.hpp", r"catch", "exceptions that nothing throws"),
+    (r"filter/stored_chunks.cpp", r"EINTR", "a signal while reading"),
+    (r"filter/(grid_chunks|filter|progressive_choices).cpp", r"PYF_TRY|parts\[i\]|big-endian|chosen > 0", KNOWN),
+    (r"kernels/core/grid.cpp", r"overflow", "shapes whose padding has 2^64 values"),
+    (
+        r"kernels/core/cpu_driver.cpp",
+        r"units / rows|status.ok",
+        "more units than a test has; two damaged tiles at once",
+    ),
+    (r"kernels/progressive/cpu/decode.hpp", r"alignof|aligned", "values at an odd address"),
+    (
+        r"kernels/progressive/(specials|values|codec|order|memory).hpp|kernels/progressive/codec.cpp",
+        r"put_run|ones|changes|too_fine|capacity|rows_at_once|coarsest|finest|scales|bits >> 52|error_code|exponent",
+        ENCODER,
+    ),
+    (r"kernels/lorenzo/huffman.hpp", r"taken|order\[i\]|used|length", ENCODER),
+    (r"kernels/lorenzo/model.hpp", r"other\.|every|choose_group|tiles", ENCODER),
+    (r"kernels/lorenzo/cpu/huffman_stream.hpp", r"put|escaped|bits > 32|narrow|raw|next_gap_ < 32", ENCODER),
+    (r"kernels/adaptive/cpu/stream.hpp", r"put_raw|record|number|at_ -= 2|at_ - begin_", ENCODER),
+    (r"kernels/particles/(head|sequence).hpp", r"stored|runs|last_key|tail|filled", ENCODER),
+    (r"kernels/(hierarchical_delta/codec|lossless/binned|stages/block_codec).cpp", r"encode|parameters|asked", ENCODER),
+    (r"kernels/stages/(masks|special|entropy/tables).hpp", r"mask|misfits|largest", ENCODER),
+    (r".*", r"return (kBad\w+|false|0|bad\(\));|corrupt\(|failed", "damage of a kind that no test makes"),
+)
+
+
+def reason_of(line: Missed) -> str | None:
+    """Why a line has branches that were not taken, if this is known."""
+    for file, text, reason in REASONS:
+        if re.fullmatch(file, line.file) and re.search(text, line.text):
+            return reason
+    return None
