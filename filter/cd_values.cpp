@@ -163,6 +163,8 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
   *request = {};
   if (!is_stamped(words, count))
     return fail(Code::corrupt, "stored cd_values: word 0 does not begin with the stamp \"PYF\"");
+  if (words[0] == kStamp + (1u << 24))
+    return fail(Code::unsupported, "stored cd_values are of records (a compound type), which this call does not take");
   if (words[0] != kStamp)
     return fail(Code::too_new,
                 "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
