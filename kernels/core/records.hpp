@@ -32,7 +32,7 @@ struct Records {
 // Makes a column of values: `request` lacks the shape. A field that is an array has dims of its own, behind those of
 // the records. Leading dims are multiplied together if there are too many.
 Column value_column(const Shape& records, const Request& request, const std::vector<std::uint64_t>& dims);
-// Makes a column of `bytes` bytes that is lossless; `request` has the codec's parameters and the byte order only.
+// Makes a column of `bytes` bytes that come back bit for bit, with parameters of the exact codec.
 Column byte_column(const Shape& records, std::uint32_t bytes, const std::array<std::uint8_t, kParameterBytes>& effort);
 
 // Checks every column, and that the columns make up records.
