@@ -24,6 +24,7 @@ from pyfilter._chunks import layout, pipeline
 from pyfilter.codecs.base import Codec, positive_float
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import plain_array
+from pyfilter.records import Compound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,7 +264,11 @@ def verify(
     """
     if codec is None:
         known = isinstance(getattr(stored, "_h5ds", stored), h5py.Dataset) or checking.is_netcdf_variable(stored)
-        codec = checking.codec_of(stored) if known else None
+        found = checking.codec_of(stored) if known else None
+        if isinstance(found, Compound):
+            message = "records are compared field by field: verification.verify_records, or pyfilter verify A B"
+            raise Unsupported(message)
+        codec = found
         if codec is None:
             message = "no bound is known: pass a codec or an absolute bound"
             raise InvalidArgument(message)
