@@ -24,6 +24,25 @@ std::vector<SampledPart> sampled_parts(const Records& records) {
   return parts;
 }
 
+// Checks that a frame has the dataset's columns, before memory is allocated for its values.
+Status check_columns(const Records& records, const RecordsInfo& info, const void* frame) {
+  bool same = info.parts.size() == records.columns.size() && info.value_bytes == records_value_bytes(records);
+  for (std::size_t i = 0; same && i < info.parts.size(); ++i) {
+    const Column& column = records.columns[i];
+    FrameInfo own;
+    PYF_TRY(read_column(frame, info, i, &own));
+    same = info.parts[i].bytes == column.bytes && info.parts[i].has_values == column.has_values &&
+           own.dtype == column.request.dtype && own.source_big_endian == column.request.source_big_endian;
+  }
+  if (same) return kOk;
+  return fail(
+      Code::corrupt,
+      "corrupt chunk: its frame holds %llu bytes in records of %llu, the dataset's chunks have %zu in records of "
+      "%zu, or their fields differ",
+      static_cast<unsigned long long>(info.value_bytes), static_cast<unsigned long long>(info.record_bytes),
+      records_value_bytes(records), record_bytes(records));
+}
+
 }  // namespace
 
 Status encode_records_chunk(const Hdf5& hdf5, const unsigned* words, std::size_t word_count, Chunk& chunk) {
@@ -57,12 +76,13 @@ Status decode_records_chunk(const Hdf5& hdf5, const unsigned* words, std::size_t
   PYF_TRY(read_records(*chunk.buffer, chunk.bytes, &info));
   const Records& records = columns.records;
   const std::size_t bytes = records_value_bytes(records);
-  if (info.value_bytes != bytes || info.record_bytes != record_bytes(records))
-    return fail(Code::corrupt,
-                "corrupt chunk: its frame holds %llu bytes in records of %llu, the dataset's chunks have %zu in "
-                "records of %zu",
-                static_cast<unsigned long long>(info.value_bytes), static_cast<unsigned long long>(info.record_bytes),
-                bytes, record_bytes(records));
+  if (info.frame_bytes > chunk.bytes)
+    return fail(Code::truncated, "truncated chunk: %zu of %llu bytes", chunk.bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  if (info.frame_bytes < chunk.bytes)
+    return fail(Code::corrupt, "corrupt chunk: %zu bytes, but its frame has %llu", chunk.bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  PYF_TRY(check_columns(records, info, *chunk.buffer));
   ChunkBuffer values(hdf5, bytes);
   if (values.data() == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of records", bytes);
   values.expect_all();

@@ -216,7 +216,7 @@ def test_all_of_the_format_is_there() -> None:
     assert any(h.value_count == 0 for h in headers)
     rates: set[int] = set()
     uniform: set[bool] = set()
-    for path, header in zip(FRAMES, headers, strict=True):
+    for path, header in zip(OF_VALUES, headers, strict=True):
         if header.codec in (decoder.CUSZP2, decoder.LOSSLESS) and not header.raw and not header.bins:
             tile = decoder.parse_tiles(path.read_bytes(), header)
             rates |= set(() if tile is None else tile.codes.tolist())
