@@ -76,8 +76,9 @@ def made(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int = 0) -> Array:
             elif field.dtype.kind == "b":
                 field[...] = wave > 0
 
-    fill(found)
-    return found
+    filled: Array = found
+    fill(filled)
+    return filled
 
 
 def part(records: Array, name: str) -> Array:
