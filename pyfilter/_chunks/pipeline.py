@@ -15,7 +15,7 @@ from h5py import h5d, h5z
 from pyfilter import dtypes
 from pyfilter._chunks import stored
 from pyfilter._lib import abi, hdf5, host
-from pyfilter.codecs.base import STAMP, Codec
+from pyfilter.codecs.base import RECORD_STAMP, STAMP, Codec
 from pyfilter.records import Compound, compound
 from pyfilter.registry import registry
 
@@ -70,7 +70,7 @@ class Pipeline:
     @property
     def stamped(self) -> bool:
         """Whether cd_values are in the stored form, without which the filter touches nothing."""
-        return self.words is not None and len(self.words) > 0 and self.words[0] in (STAMP, compound.STAMP)
+        return self.words is not None and len(self.words) > 0 and self.words[0] in (STAMP, RECORD_STAMP)
 
     @property
     def codec(self) -> Codec | Compound | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyfilter.codecs.base import Codec, FilterRefBase
+from pyfilter.codecs.base import RECORD_LAYOUT, RECORD_STAMP, Codec, FilterRefBase
 from pyfilter.codecs.lossless import Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.registry import registry
@@ -16,8 +16,6 @@ from pyfilter.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: word 0 of cd_values of records, as a user gives them and as a file stores them ("PYF2")
-LAYOUT, STAMP = 2, 0x32465950
 #: as many as h5py reads of a dataset
 MOST_WORDS = 256
 _MOST_NAME_BYTES = 0xFFFF
@@ -88,7 +86,7 @@ class Compound(FilterRefBase):
     @property
     def filter_options(self) -> tuple[int, ...]:
         """The cd_values that ask for these codecs (docs/cd_values.md, Records)."""
-        words = [LAYOUT, len(self._fields), self._others.filter_options[5]]
+        words = [RECORD_LAYOUT, len(self._fields), self._others.filter_options[5]]
         for name, codec in self._fields.items():
             _, number, mode, low, high, parameters = codec.filter_options
             text = name.encode()
@@ -124,7 +122,9 @@ class Compound(FilterRefBase):
         """
         words = [int(word) & 0xFFFFFFFF for word in cd_values]
         if not is_of_records(words):
-            message = f"these are no cd_values of records (word 0 must be {LAYOUT} or {STAMP}): {words[:8]}"
+            message = (
+                f"these are no cd_values of records (word 0 must be {RECORD_LAYOUT} or {RECORD_STAMP}): {words[:8]}"
+            )
             raise InvalidArgument(message)
         fields: dict[str, Codec] = {}
         others = Codec.from_cd_values((registry().cd_values_version, Lossless.spec().id, 0, 0, 0, _at(words, 2)))
@@ -150,7 +150,7 @@ class Compound(FilterRefBase):
 
 def is_of_records(words: Sequence[int]) -> bool:
     """Whether cd_values are those of records, in either form."""
-    return len(words) > 0 and words[0] in (LAYOUT, STAMP)
+    return len(words) > 0 and words[0] in (RECORD_LAYOUT, RECORD_STAMP)
 
 
 def _at(words: Sequence[Any], place: int) -> int:

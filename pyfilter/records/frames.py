@@ -99,7 +99,7 @@ def encode(array: NDArray[Any], compound: Compound, fill_value: object, over: ND
     if array.ndim > abi.MAX_RANK:
         message = f"an array has at most {abi.MAX_RANK} dimensions here, got {array.ndim}"
         raise InvalidArgument(message)
-    values = np.asarray(array, order="C")
+    values = np.asarray(_whole(array), order="C")
     records = abi.Records(
         columns=len(columns), requests=requests, bytes=sizes.ctypes.data, dims=dims.ctypes.data, rank=array.ndim
     )
@@ -134,7 +134,7 @@ def decode(frame: NDArray[np.uint8], out: Any) -> NDArray[Any]:
     library.check(library.load().pyf_decode_records(frame.ctypes.data, frame.nbytes, target.ctypes.data, target.nbytes))
     if out is None or target is out:
         return target
-    out[...] = target.view(out.dtype)
+    _whole(out)[...] = _whole(target)
     result: NDArray[Any] = out
     return result
 
@@ -178,6 +178,11 @@ def info_of(frame: NDArray[np.uint8]) -> RecordsInfo:
         }
     )
     return RecordsInfo(raw.shape, dtype, tuple(columns), raw.frame_bytes, raw.value_bytes)
+
+
+def _whole(records: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of records as bytes, of which NumPy copies all: of structured types it leaves out padding."""
+    return records.view(np.dtype(f"V{records.dtype.itemsize}"))
 
 
 def _type(header: FrameInfo, size: int, has_values: bool) -> np.dtype[Any]:
