@@ -103,8 +103,9 @@ Status parse_user(const unsigned* words, std::size_t count, Request* request) {
                 "cd_values: %zu words given, at least %zu needed (layout version, codec, bound mode)", count,
                 kUserMinWords);
   if (words[0] != kLayoutVersion)
-    return fail(Code::invalid_argument, "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u, and 2 for records",
-                words[0], registry::kVersion, kLayoutVersion);
+    return fail(Code::invalid_argument,
+                "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u, and 2 for records", words[0],
+                registry::kVersion, kLayoutVersion);
   if (count > kUserMaxWords)
     return fail(
         Code::invalid_argument,

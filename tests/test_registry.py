@@ -110,7 +110,8 @@ def frame_codec(codec: dict[str, Any], dtype: str) -> str:
 
 def golden_problems(registry: dict[str, Any], golden: Path) -> Iterator[str]:
     """Codecs and dtypes without a golden frame. Read with the reference decoder, which has tables of its own."""
-    headers = [decoder.parse_header(path.read_bytes()) for path in golden.glob("v*.pyf")]
+    frames = [path.read_bytes() for path in golden.glob("v*.pyf")]
+    headers = [decoder.parse_header(frame) for frame in frames if not records.is_records(frame)]
     there = {(header.codec, header.element) for header in headers}
     for codec in registry["codecs"]:
         for name in codec["dtypes"]:

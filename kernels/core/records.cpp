@@ -258,9 +258,10 @@ Status encode_records(const Records& records, const OldFrames& old, const void* 
     gather(place, column.has_values, static_cast<const std::uint8_t*>(values), gathered.get());
     if (needs_swap(column.request.source_big_endian))
       swap_values(gathered.get(), gathered.get(), bytes, dtype_bytes(base_dtype(column.request.dtype)));
+    const std::size_t room = padded(max_frame_bytes(column.request));  // other columns need theirs
     std::size_t made = 0;
-    PYF_TRY(in_column(
-        i, encode_beside_old(column.request, before.of(i), gathered.get(), bytes, out + at, capacity - at, &made)));
+    PYF_TRY(
+        in_column(i, encode_beside_old(column.request, before.of(i), gathered.get(), bytes, out + at, room, &made)));
     std::memset(out + at + made, 0, padded(made) - made);
     info.parts.push_back({column.bytes, column.has_values, at, made});
     at += padded(made);
