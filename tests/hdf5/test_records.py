@@ -344,6 +344,27 @@ def test_damaged_chunks(tmp_path: Path) -> None:
             file["x"][...]
 
 
+def test_chunks_of_other_fields(tmp_path: Path) -> None:
+    """A frame whose columns are of other sizes, types or byte orders is refused, even if records are as large."""
+    kinds = [
+        np.dtype([("a", "f4", (2,)), ("b", "f4")]),
+        np.dtype([("a", "f4"), ("b", "f4", (2,))]),
+        np.dtype([("a", "f4", (2,)), ("b", ">f4")]),
+        np.dtype([("a", "f4", (2,)), ("b", "i4")]),
+        np.dtype([("a", "f4", (2,)), ("b", "V4")]),
+    ]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for number, dtype in enumerate(kinds):
+            file.create_dataset(str(number), data=made(dtype, (20,)), chunks=(20,), **compressed(user({})))
+    with h5py.File(tmp_path / "a.h5") as file:
+        contents = [frames(file[str(number)])[0] for number in range(len(kinds))]
+    for number, content in enumerate(contents[1:], 1):
+        with h5py.File(tmp_path / "a.h5", "r+") as file:
+            file["0"].id.write_direct_chunk((0,), content)
+        with h5py.File(tmp_path / "a.h5") as file, pytest.raises(OSError, match=r"filter returned failure|fields"):
+            pytest.fail(f"kind {number}: {file['0'][...]}")
+
+
 def test_complex_numbers_stay_as_they_are(tmp_path: Path) -> None:
     """A pair of floats with any names takes one codec for both, and records where the words say so."""
     pair = np.dtype([("a", "f4"), ("b", "f4")])

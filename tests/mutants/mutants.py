@@ -464,6 +464,6 @@ RECORDS = (
         "codecs of one field", "filter/record_dataset.cpp", "if ((*numbers)[k] != 0)", "if ((*numbers)[k] > 99)",
         RECORD_TESTS,
     ),
-)
+)  # fmt: skip
 
 MUTANTS = (*BOUNDS_KEPT, *SPECIAL_VALUES, *CARRIED, *FRAME_HEADER, *DECODERS, *PARAMETERS, *RECORDS)
