@@ -238,6 +238,7 @@ def hostile() -> Iterator[tuple[str, bytes]]:
     for size in range(len(good)):
         yield f"cut to {size}", good[:size]
     yield "one byte too many", good + b"\0"
+    yield "eight bytes behind the last column", patched(good + bytes(8), 16, "<Q", len(good) + 8)
     for at in range(table + 16 * len(columns)):
         yield f"byte {at} flipped", good[:at] + bytes([good[at] ^ 0x11]) + good[at + 1 :]
     for at, name in ((9, "dtype"), (10, "flags"), (36, "reserved")):

@@ -395,3 +395,20 @@ with netCDF4.Dataset(sys.argv[1]) as file:
     found = bytes.fromhex(script(text, tmp_path / "a.nc"))
     assert found == b"".join(got[name].tobytes() for name in PACKED.names or ())
     check(values, got, {"x": 0.25, "t": 0.25})
+
+
+def test_nccopy(tmp_path: Path, tool: Tool) -> None:
+    """It brings the stored words of a variable, or compresses one by words of a user."""
+    values = made(PACKED, (40,))
+    given = user({"x": words(1e-3), "t": words(1e-2)})
+    for name, more in (("a", compressed(given)), ("plain", {})):
+        with h5py.File(tmp_path / f"{name}.nc", "w", track_order=True) as file:
+            file["kind"] = PACKED  # netCDF's types have names
+            made_of: dict[str, Any] = {"chunks": (16,), "track_order": True, **more}
+            file.create_dataset("p", (40,), file["kind"], **made_of)[...] = values
+    tool("nccopy", tmp_path / "a.nc", tmp_path / "b.nc")
+    tool("nccopy", "-F", f"p,{FILTER_ID},{','.join(map(str, given))}", tmp_path / "plain.nc", tmp_path / "c.nc")
+    for name in "bc":
+        with h5py.File(tmp_path / f"{name}.nc") as file:
+            assert cd_values(file["p"])[: len(given)] == (STAMP, *given[1:])
+            check(values, file["p"][...], {"x": 1e-3, "t": 1e-2})
