@@ -21,6 +21,8 @@ from reference import decoder
 from reference import records as reference
 
 import pyfilter
+from pyfilter import Cuszp2
+from pyfilter._lib import library
 from pyfilter.records import fields as record_fields
 
 from .judge import bits, first_beyond, float_not_above
@@ -229,6 +231,20 @@ def patched(frame: bytes, offset: int, form: str, value: int) -> bytes:
     return seal(bytes(changed))
 
 
+def with_column(frame: bytes, number: int, own: bytes) -> bytes:
+    """The same frame, but for the frame of one column."""
+    columns = reference.parse_records(frame).columns
+    contents = [frame[column.start : column.start + column.frame_bytes] for column in columns]
+    contents[number] = own
+    table = 8 * frame[7]
+    head = bytearray(frame[: table + 16 * len(columns)])
+    for place, content in enumerate(contents):
+        struct.pack_into("<Q", head, table + 16 * place + 8, len(content))
+    body = b"".join(content + bytes(-len(content) % 8) for content in contents)
+    struct.pack_into("<Q", head, 16, len(head) + len(body))
+    return seal(bytes(head) + body)
+
+
 def hostile() -> Iterator[tuple[str, bytes]]:
     """Frames that must be refused, most of them behind a right checksum."""
     good = small()
@@ -247,6 +263,14 @@ def hostile() -> Iterator[tuple[str, bytes]]:
         for at, name in ((16, "frame_bytes"), (24, "record_bytes"), (40, "dims"), (48, "dims")):
             if struct.unpack_from("<Q", good, at)[0] != value:
                 yield f"{name} {value}", patched(good, at, "<Q", value)
+    other = pyfilter.encode(np.arange(33, dtype=">f4"), Cuszp2(absolute=0.25))
+    assert pyfilter.decode(with_column(good, 1, other)).shape == (3, 11)
+    for count in (0, 1, 32, 34):
+        own = pyfilter.encode(np.arange(count, dtype=">f4"), Cuszp2(absolute=0.25))
+        yield f"a column of {count} values", with_column(good, 1, own)
+    yield "a column of values of 8 bytes", with_column(good, 1, pyfilter.encode(np.zeros(33), pyfilter.Lossless()))
+    yield "bytes of i8", with_column(good, 0, pyfilter.encode(np.zeros((1, 33), "i1"), pyfilter.Lossless()))
+    yield "records in records", with_column(good, 1, good)
     for value in (0, 1, len(columns) - 1):
         yield f"{value} columns", patched(good, 32, "<I", value)
     for value in (len(columns) + 1, 4096, 4097, (1 << 32) - 1):  # the table has no room: a checksum of nothing
@@ -267,15 +291,16 @@ def hostile() -> Iterator[tuple[str, bytes]]:
             yield f"byte {at} between columns", good[:at] + b"\1" + good[at + 1 :]
         for at in range(column.start, column.start + 8 * good[column.start + 7]):
             yield f"column {number}: header byte {at}", good[:at] + bytes([good[at] ^ 0x40]) + good[at + 1 :]
-        if column.frame_bytes >= len(good[: column.start]):  # records in records
-            inner = good[: column.frame_bytes]
-            yield f"column {number} is of records", good[: column.start] + inner + good[end:]
 
 
 def test_hostile_frames() -> None:
     """Both decoders refuse them; nothing is read out of bounds (tests/fuzz runs the filter under sanitizers)."""
     count = 0
+    records = np.zeros(33 * 12, np.uint8)
     for name, frame in hostile():
+        data = np.frombuffer(frame or b"\0", np.uint8)
+        decode = library.load().pyf_decode_records  # without what Python checks before
+        assert decode(data.ctypes.data, len(frame), records.ctypes.data, records.nbytes) != 0, name
         with pytest.raises(pyfilter.errors.FrameError):
             pytest.fail(f"{name}: {pyfilter.decode(frame).shape}")
         with pytest.raises(decoder.FrameError):
