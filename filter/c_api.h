@@ -96,6 +96,47 @@ PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t sta
 PYF_API int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low,
                             double* high, int* found);
 
+/* Records (compound types; docs/format.md, section 17): a frame with a column for each field. Columns are in the order
+ * of their bytes in a record and make up all of it. */
+typedef struct pyf_records {
+  uint32_t struct_bytes;
+  uint32_t columns;
+  const pyf_request* requests; /* one a column; rank and dims: of a field that is an array; dtype 0: bytes of no type */
+  const uint32_t* bytes;       /* of a record, in each column */
+  const uint64_t* dims;        /* of the array of records */
+  int32_t rank;                /* 0..32 */
+  uint32_t reserved;
+} pyf_records;
+
+typedef struct pyf_records_info {
+  uint32_t struct_bytes;
+  uint32_t columns;
+  uint64_t record_bytes;
+  uint64_t record_count;
+  uint64_t value_bytes;
+  uint64_t frame_bytes;
+  int32_t rank;
+  uint32_t reserved;
+  uint64_t dims[32];
+} pyf_records_info;
+
+typedef struct pyf_column { /* where a column's own frame is in the frame */
+  uint64_t offset;
+  uint64_t frame_bytes;
+  uint32_t bytes;      /* of a record */
+  uint32_t has_values; /* 0: bytes of no type */
+} pyf_column;
+
+PYF_API size_t pyf_max_records_bytes(const pyf_records* records); /* 0: invalid or too large */
+/* Encodes records in the byte order that the requests say. `old`: a frame that some values were decoded from, or NULL.
+ */
+PYF_API int pyf_encode_records(const pyf_records* records, const void* values, size_t value_bytes, const void* old,
+                               size_t old_bytes, void* frame, size_t frame_capacity, size_t* frame_bytes);
+/* `available`: at least header and table. `columns` has room for `capacity` columns; the first ones are set. */
+PYF_API int pyf_read_records(const void* frame, size_t available, pyf_records_info* info, pyf_column* columns,
+                             size_t capacity);
+PYF_API int pyf_decode_records(const void* frame, size_t frame_bytes, void* values, size_t value_bytes);
+
 /* Codec particles: finds the request's order of the particles, an index (uint32_t) for each. */
 PYF_API int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes, uint32_t* particles);
 /* Chunks as they are stored in a file. pyf_list_chunk is a callback for HDF5's H5Dchunk_iter, with a pyf_chunk_list as

@@ -41,6 +41,10 @@
   X(H5Tget_norm, int, (hid_t type))                                                                           \
   X(H5Tget_order, int, (hid_t type))                                                                          \
   X(H5Tget_super, hid_t, (hid_t type))                                                                        \
+  X(H5Tget_member_name, char*, (hid_t type, unsigned member))                                                 \
+  X(H5Tget_array_ndims, int, (hid_t type))                                                                    \
+  X(H5Tget_array_dims2, int, (hid_t type, hsize_t dims[]))                                                    \
+  X(H5Tis_variable_str, htri_t, (hid_t type))                                                                 \
   X(H5Tclose, herr_t, (hid_t type))                                                                           \
   X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear))                                            \
   X(H5resize_memory, void*, (void* memory, std::size_t bytes))                                                \

@@ -4,14 +4,21 @@
 #include "filter/callbacks.hpp"
 #include "filter/dataset.hpp"
 #include "filter/guard.hpp"
+#include "filter/record_dataset.hpp"
 
 namespace pyfilter::filter {
 
 extern "C" [[gnu::noinline]] htri_t pyfilter_can_apply(hid_t dcpl, hid_t type, hid_t) {
   const Hdf5& hdf5 = hdf5_of(PYF_RETURN_ADDRESS());
   const bool ok = guarded_callback(hdf5, "can_apply", [&] {
+    PipelineEntry ours;
+    PYF_TRY(open_pipeline(hdf5, dcpl, type, &ours));
+    if (is_of_records(ours.words.data(), ours.word_count)) {
+      RecordDataset records;
+      return read_record_dataset(hdf5, dcpl, type, ours, &records);
+    }
     Dataset dataset;
-    return read_dataset(hdf5, dcpl, type, &dataset);
+    return read_dataset(hdf5, dcpl, type, ours, &dataset);
   });
   return ok ? 1 : -1;
 }

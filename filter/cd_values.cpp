@@ -103,8 +103,9 @@ Status parse_user(const unsigned* words, std::size_t count, Request* request) {
                 "cd_values: %zu words given, at least %zu needed (layout version, codec, bound mode)", count,
                 kUserMinWords);
   if (words[0] != kLayoutVersion)
-    return fail(Code::invalid_argument, "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u",
-                words[0], registry::kVersion, kLayoutVersion);
+    return fail(Code::invalid_argument,
+                "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u, and 2 for records", words[0],
+                registry::kVersion, kLayoutVersion);
   if (count > kUserMaxWords)
     return fail(
         Code::invalid_argument,
@@ -163,9 +164,11 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
   *request = {};
   if (!is_stamped(words, count))
     return fail(Code::corrupt, "stored cd_values: word 0 does not begin with the stamp \"PYF\"");
+  if (words[0] == kStamp + (1u << 24))
+    return fail(Code::unsupported, "stored cd_values are of records (a compound type), which this call does not take");
   if (words[0] != kStamp)
     return fail(Code::too_new,
-                "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
+                "stored cd_values have layout version '%c', pyfilter %s knows '1' and '2': a newer pyfilter is needed",
                 static_cast<char>(words[0] >> 24 & 0x7F), registry::kVersion);
   const unsigned rank = count >= kStoredFixedWords ? words[9] : 0;
   const auto dtype = count >= kStoredFixedWords ? static_cast<Dtype>(words[kTypeWord] & 0xFF) : Dtype::none;

@@ -18,17 +18,10 @@ namespace {
 
 constexpr int kFilterId = static_cast<int>(registry::kFilterId);
 
-struct PipelineEntry {
-  int id = -1;
-  unsigned flags = 0;
-  std::size_t word_count = kMaxWords;  // capacity on input, number of words on output
-  std::array<unsigned, kMaxWords> words{};
-  std::array<char, 64> name{};
-};
-
 bool read_entry(const Hdf5& hdf5, hid_t dcpl, unsigned index, PipelineEntry* entry) {
   unsigned config = 0;
   *entry = {};
+  entry->word_count = entry->words.size();  // becomes the number of words
   entry->id = hdf5.H5Pget_filter2(dcpl, index, &entry->flags, &entry->word_count, entry->words.data(),
                                   entry->name.size() - 1, entry->name.data(), &config);
   return entry->id >= 0;
@@ -61,20 +54,6 @@ Status read_settings(const PipelineEntry& ours, Request* request) {
   return parse_words(ours.words.data(), ours.word_count, request);
 }
 
-Status read_chunk_shape(const Hdf5& hdf5, hid_t dcpl, Shape* shape) {
-  shape->dims = {};
-  shape->rank = hdf5.H5Pget_chunk(dcpl, kMaxRank, shape->dims.data());
-  if (shape->rank < 1 || shape->rank > kMaxRank) return fail(Code::internal, "HDF5 did not report the chunk's shape");
-  return kOk;
-}
-
-// Byte i of a little-endian type, or the i-th from the end of a big-endian one, has weight 256^i, whatever the host.
-std::uint64_t bits_of(const std::uint8_t* bytes, std::size_t count, bool big_endian) {
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < count; ++i) bits |= std::uint64_t{bytes[big_endian ? count - 1 - i : i]} << 8 * i;
-  return bits;
-}
-
 Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request, bool* declared) {
   int status = 0;
   *declared = false;
@@ -91,25 +70,46 @@ Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* req
   return kOk;
 }
 
+}  // namespace
+
+Status read_chunk_shape(const Hdf5& hdf5, hid_t dcpl, Shape* shape) noexcept {
+  shape->dims = {};
+  shape->rank = hdf5.H5Pget_chunk(dcpl, kMaxRank, shape->dims.data());
+  if (shape->rank < 1 || shape->rank > kMaxRank) return fail(Code::internal, "HDF5 did not report the chunk's shape");
+  return kOk;
+}
+
+// Byte i of a little-endian type, or the i-th from the end of a big-endian one, has weight 256^i, whatever the host.
+std::uint64_t bits_of(const std::uint8_t* bytes, std::size_t count, bool big_endian) noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i) bits |= std::uint64_t{bytes[big_endian ? count - 1 - i : i]} << 8 * i;
+  return bits;
+}
+
 // netCDF-C tracks the order of attributes of all its datasets; h5py does so only where it is asked to.
-bool may_be_netcdf(const Hdf5& hdf5, hid_t dcpl) {
+bool may_be_netcdf(const Hdf5& hdf5, hid_t dcpl) noexcept {
   unsigned order = 0;
   return hdf5.H5Pget_attr_creation_order(dcpl, &order) >= 0 && (order & kOrderTracked) != 0;
 }
 
-}  // namespace
+Status hidden_fill() noexcept {
+  return fail(Code::unsupported,
+              "a relative bound needs the fill value, which nccopy, CDO, NCO and netCDF's mode 'no fill' hide from "
+              "HDF5. Use an absolute bound, or pyfilter compress");
+}
 
-Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
+Status open_pipeline(const Hdf5& hdf5, hid_t dcpl, hid_t type, PipelineEntry* ours) noexcept {
   if (!hdf5.open())
     return fail(Code::unsupported,
                 "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it. A program "
                 "with a static HDF5 must export them (-rdynamic) to write with %s",
                 registry::kFilterName, registry::kFilterName);
   if (dcpl < 0 || type < 0) return fail(Code::unsupported, "groups cannot be compressed, only datasets");
-  PipelineEntry ours;
+  return read_pipeline(hdf5, dcpl, ours);
+}
+
+Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, const PipelineEntry& ours, Dataset* dataset) noexcept {
   Request& request = dataset->request;
-  PYF_TRY(read_pipeline(hdf5, dcpl, &ours));
-  dataset->flags = ours.flags;
   PYF_TRY(read_settings(ours, &request));
   dataset->stamped = is_stamped(ours.words.data(), ours.word_count);
   dataset->stamped_dtype = request.dtype;
@@ -140,10 +140,7 @@ Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noe
     request.fill = convert_fill(dataset->stamped_fill, dataset->stamped_dtype, request.dtype);
     if (dataset->stamped_dtype == request.dtype) request.fill_imaginary = dataset->stamped_fill_imaginary;
   }
-  if (hidden && !dataset->stamped && of_range && may_be_netcdf(hdf5, dcpl))
-    return fail(Code::unsupported,
-                "a relative bound needs the fill value, which nccopy, CDO, NCO and netCDF's mode 'no fill' hide from "
-                "HDF5. Use an absolute bound, or pyfilter compress");
+  if (hidden && !dataset->stamped && of_range && may_be_netcdf(hdf5, dcpl)) return hidden_fill();
   request.without_zeros = fill_time == kFillTimeNever && (request.fill | request.fill_imaginary) != 0 && of_range;
   return kOk;
 }

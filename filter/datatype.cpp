@@ -24,14 +24,7 @@ constexpr TypeName kTypes[] = {
     {Dtype::i64, "H5T_STD_I64LE_g", "H5T_STD_I64BE_g"},   {Dtype::u64, "H5T_STD_U64LE_g", "H5T_STD_U64BE_g"},
 };
 
-struct Found {
-  Dtype dtype = Dtype::none;  // none: not a type of frames
-  bool big_endian = false;
-
-  bool operator==(const Found&) const = default;
-};
-
-Found plain(const Hdf5& hdf5, hid_t type) {
+ElementType plain(const Hdf5& hdf5, hid_t type) {
   for (const TypeName& known : kTypes) {
     if (hdf5.H5Tequal(type, hdf5.global(known.little)) > 0) return {known.dtype, false};
     if (hdf5.H5Tequal(type, hdf5.global(known.big)) > 0) return {known.dtype, dtype_bytes(known.dtype) > 1};
@@ -40,7 +33,7 @@ Found plain(const Hdf5& hdf5, hid_t type) {
 }
 
 // IEEE 754 binary16 and bfloat16, which older releases of HDF5 have no names for.
-Found half(const Hdf5& hdf5, hid_t type) {
+ElementType half(const Hdf5& hdf5, hid_t type) {
   if (hdf5.H5Tget_fields == nullptr || hdf5.H5Tget_ebias == nullptr || hdf5.H5Tget_norm == nullptr ||
       hdf5.H5Tget_order == nullptr || hdf5.H5Tget_size(type) != 2)
     return {};
@@ -56,49 +49,24 @@ Found half(const Hdf5& hdf5, hid_t type) {
   return {};
 }
 
-// A datatype that HDF5 made for us, closed at the end.
-class Part {
- public:
-  Part(const Hdf5& hdf5, hid_t type) : hdf5_(hdf5), type_(type) {}
-  ~Part() {
-    if (type_ >= 0) hdf5_.H5Tclose(type_);
-  }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-
-  [[nodiscard]] Found found() const { return type_ >= 0 ? plain(hdf5_, type_) : Found{}; }
-
- private:
-  const Hdf5& hdf5_;
-  hid_t type_;
-};
-
-Found complex_of(Found part) {
+ElementType complex_of(ElementType part) {
   if (part.dtype == Dtype::f32) return {Dtype::c64, part.big_endian};
   if (part.dtype == Dtype::f64) return {Dtype::c128, part.big_endian};
   return {};
 }
 
-// A compound type of two equal floats without gaps; the names of its members do not matter.
-Found compound(const Hdf5& hdf5, hid_t type) {
-  if (hdf5.H5Tget_nmembers == nullptr || hdf5.H5Tget_member_type == nullptr || hdf5.H5Tget_member_offset == nullptr ||
-      hdf5.H5Tclose == nullptr || hdf5.H5Tget_nmembers(type) != 2)
-    return {};
-  const Found first = Part(hdf5, hdf5.H5Tget_member_type(type, 0)).found(),
-              second = Part(hdf5, hdf5.H5Tget_member_type(type, 1)).found();
-  const std::size_t width = dtype_bytes(first.dtype);
-  const bool packed = hdf5.H5Tget_member_offset(type, 0) == 0 && hdf5.H5Tget_member_offset(type, 1) == width &&
-                      hdf5.H5Tget_size(type) == 2 * width;
-  return first == second && packed ? complex_of(first) : Found{};
-}
-
 // The type that an enumeration or HDF5 2's class of complex numbers is made of.
-Found base_of(const Hdf5& hdf5, hid_t type) {
+ElementType base_of(const Hdf5& hdf5, hid_t type) {
   if (hdf5.H5Tget_super == nullptr || hdf5.H5Tclose == nullptr) return {};
-  return Part(hdf5, hdf5.H5Tget_super(type)).found();
+  const MadeType base(hdf5, hdf5.H5Tget_super(type));
+  return base.id() >= 0 ? plain(hdf5, base.id()) : ElementType{};
 }
 
-// Members of an enumeration (h5py's bool is one) are names, not magnitudes.
+ElementType member_of(const Hdf5& hdf5, hid_t type, unsigned member) {
+  const MadeType made(hdf5, hdf5.H5Tget_member_type(type, member));
+  return made.id() >= 0 ? plain(hdf5, made.id()) : ElementType{};
+}
+
 bool is_exact(const Request& request) {
   return request.bound_mode == Bound::none || (request.bound_mode == Bound::absolute && request.bound == 0);
 }
@@ -106,32 +74,56 @@ bool is_exact(const Request& request) {
 Status refuse(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
   char allowed[160];
   list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
-  const int type_class = hdf5.H5Tget_class(type);
-  const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
   return fail(Code::unsupported,
               "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s. These are IEEE 754 floats, "
               "two's complement integers, and compounds of two equal floats of 32 or 64 bits without gaps, in either "
-              "byte order",
-              known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
+              "byte order%s",
+              class_name(hdf5, type), hdf5.H5Tget_size(type), allowed,
+              hdf5.H5Tget_class(type) == kClassCompound
+                  ? ". Fields of other compounds take a codec each (pyfilter.Compound; docs/cd_values.md)"
+                  : "");
 }
 
 }  // namespace
 
-Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
+ElementType element_type(const Hdf5& hdf5, hid_t type) {
   const int type_class = hdf5.H5Tget_class(type);
-  Found found = plain(hdf5, type);
+  ElementType found = plain(hdf5, type);
   if (type_class == kClassFloat && found.dtype == Dtype::none) found = half(hdf5, type);
-  if (type_class == kClassCompound) found = compound(hdf5, type);
   if (type_class == kClassComplex) found = complex_of(base_of(hdf5, type));
   if (type_class == kClassEnum) {
     found = base_of(hdf5, type);
-    if (found.dtype != Dtype::none && !is_exact(*request))
-      return fail(Code::unsupported,
-                  "the dataset is of an enumeration (such as h5py's bool), whose values must not change. A bound of %g "
-                  "is given, allowed: codec lossless, or an absolute bound of 0",
-                  request->bound);
+    found.is_enum = true;
   }
+  return found;
+}
+
+ElementType complex_pair(const Hdf5& hdf5, hid_t type) {
+  if (hdf5.H5Tget_nmembers == nullptr || hdf5.H5Tget_member_type == nullptr || hdf5.H5Tget_member_offset == nullptr ||
+      hdf5.H5Tclose == nullptr || hdf5.H5Tget_nmembers(type) != 2)
+    return {};
+  const ElementType first = member_of(hdf5, type, 0), second = member_of(hdf5, type, 1);
+  const std::size_t width = dtype_bytes(first.dtype);
+  const bool packed = hdf5.H5Tget_member_offset(type, 0) == 0 && hdf5.H5Tget_member_offset(type, 1) == width &&
+                      hdf5.H5Tget_size(type) == 2 * width;
+  return first == second && packed ? complex_of(first) : ElementType{};
+}
+
+const char* class_name(const Hdf5& hdf5, hid_t type) {
+  const int type_class = hdf5.H5Tget_class(type);
+  const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
+  return known ? kTypeClassNames[type_class] : "unknown class";
+}
+
+Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
+  const ElementType found =
+      hdf5.H5Tget_class(type) == kClassCompound ? complex_pair(hdf5, type) : element_type(hdf5, type);
   if (found.dtype == Dtype::none) return refuse(hdf5, type, request->codec);
+  if (found.is_enum && !is_exact(*request))
+    return fail(Code::unsupported,
+                "the dataset is of an enumeration (such as h5py's bool), whose values must not change. A bound of %g "
+                "is given, allowed: codec lossless, or an absolute bound of 0",
+                request->bound);
   request->dtype = found.dtype;
   request->source_big_endian = found.big_endian;
   return kOk;

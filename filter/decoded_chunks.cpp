@@ -39,10 +39,12 @@ using Samples = std::array<std::uint64_t, kSamples>;
 Samples sample(const CachedChunk& chunk) {
   Samples samples{};
   const std::size_t count = chunk.bytes / chunk.value_bytes;
-  for (std::size_t k = 0; k < std::min(count, kSamples); ++k) {
-    const std::size_t at = count <= kSamples ? k : (2 * k + 1) * (count / (2 * kSamples));
-    std::memcpy(&samples[k], static_cast<const std::uint8_t*>(chunk.values) + at * chunk.value_bytes,
-                chunk.value_bytes);
+  const std::size_t parts = chunk.parts.size();
+  for (std::size_t k = 0; k < std::min(count * parts, kSamples); ++k) {
+    const std::size_t at = count <= kSamples ? k / parts : (2 * k + 1) * (count / (2 * kSamples));
+    const SampledPart& part = chunk.parts[k % parts];
+    std::memcpy(&samples[k], static_cast<const std::uint8_t*>(chunk.values) + at * chunk.value_bytes + part.offset,
+                part.bytes);
   }
   Samples telling{};
   for (std::size_t k = 0; k < kSamples; ++k)
@@ -149,12 +151,13 @@ class Memory {
     return got >= 0 ? got : errno == EFAULT ? 0 : -1;
   }
 
-  // Finds the chunk that shares the most samples with `chunk`, at least half of those that are not 0.
+  // Finds the chunk that shares the most samples with `chunk`, at least half of those that are not 0, and that are of
+  // one part.
   std::shared_ptr<const DecodedFrame> find_similar(std::uint64_t key, const CachedChunk& chunk) const {
     const Samples samples = sample(chunk);
     const auto nonzero = static_cast<std::size_t>(
         std::count_if(samples.begin(), samples.end(), [](std::uint64_t bits) { return bits != 0; }));
-    std::size_t most = std::max<std::size_t>(nonzero / 2, 1) - 1;
+    std::size_t most = std::max<std::size_t>(nonzero / 2 / chunk.parts.size(), 1) - 1;
     std::shared_ptr<const DecodedFrame> best;
     const auto look = [&](const Entries& entries) {
       for (const Entry& entry : entries) {

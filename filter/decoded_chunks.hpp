@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace pyfilter::filter {
 
@@ -26,12 +27,18 @@ struct Origins {
   std::shared_ptr<const DecodedFrame> similar;
 };
 
+// The part of an element by which chunks are recognised: a value, or a field of a record whose values may move.
+struct SampledPart {
+  std::size_t offset, bytes;  // at most 8 bytes
+};
+
 // A chunk as HDF5 passes it: cd_values in the stored form, values in the dataset's byte order.
 struct CachedChunk {
   const unsigned* words;
   std::size_t word_count;
   const void* values;
-  std::size_t bytes, value_bytes;  // value_bytes: size of one value
+  std::size_t bytes, value_bytes;  // value_bytes: size of one value, or of one record
+  std::span<const SampledPart> parts;
 };
 
 // Remembers that `frame` was decoded to memory that HDF5 now caches. Does nothing if there is no memory for this.

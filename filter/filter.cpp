@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The filter callback (callbacks.hpp): one chunk to one frame and back.
 #include <algorithm>
-#include <array>
-#include <tuple>
 
 #include "core/api.hpp"
+#include "core/byte_order.hpp"
 #include "core/error_text.hpp"
 #include "core/updated_chunk.hpp"
 #include "filter/buffer.hpp"
-#include "filter/byte_order.hpp"
 #include "filter/callbacks.hpp"
 #include "filter/cd_values.hpp"
+#include "filter/chunk.hpp"
 #include "filter/decoded_chunks.hpp"
 #include "filter/guard.hpp"
+#include "filter/record_filter.hpp"
+#include "filter/record_words.hpp"
 
 namespace pyfilter::filter {
 namespace {
-
-// HDF5's buffer, of which `bytes` bytes are used. It is replaced only on success.
-struct Chunk {
-  std::size_t bytes;
-  std::size_t* buffer_bytes;
-  void** buffer;
-};
 
 // The product does not overflow: parse_stored() has checked it.
 std::size_t value_bytes_of(const Request& request) {
@@ -32,27 +26,18 @@ std::size_t value_bytes_of(const Request& request) {
 }
 
 // Describes a chunk of HDF5 for decoded_chunks.hpp.
-CachedChunk cached_chunk(const Request& request, const Words& words, const void* values, std::size_t bytes) {
-  return {words.values.data(), words.count, values, bytes, dtype_bytes(base_dtype(request.dtype))};
-}
+struct ChunkOfValues {
+  SampledPart part;
+  CachedChunk chunk;
+
+  ChunkOfValues(const Request& request, const Words& words, const void* values, std::size_t bytes)
+      : part{0, dtype_bytes(base_dtype(request.dtype))},
+        chunk{words.values.data(), words.count, values, bytes, part.bytes, {&part, 1}} {}
+  ChunkOfValues(const ChunkOfValues&) = delete;
+  ChunkOfValues& operator=(const ChunkOfValues&) = delete;
+};
 
 // Encodes values. Values decoded from one of `origins` must not move a second time if the bound depends on the range.
-Status encode_into(const Request& request, const Origins& origins, const void* values, std::size_t bytes, void* frame,
-                   std::size_t capacity, std::size_t* frame_bytes) {
-  std::array<FrameBytes, std::tuple_size_v<decltype(origins.cached)>> frames;
-  std::size_t count = 0;
-  for (const auto& origin : origins.cached)
-    if (origin) frames[count++] = {origin->bytes.get(), origin->size};
-  bool kept = false;
-  if (count != 0)
-    PYF_TRY(encode_updated(request, values, bytes, frames.data(), count, frame, capacity, frame_bytes, &kept));
-  if (!kept && origins.similar) {
-    const FrameBytes similar{origins.similar->bytes.get(), origins.similar->size};
-    PYF_TRY(encode_updated(request, values, bytes, &similar, 1, frame, capacity, frame_bytes, &kept));
-  }
-  return kept ? kOk : encode(request, values, bytes, frame, capacity, frame_bytes);
-}
-
 Status encode_values(const Hdf5& hdf5, const Request& request, const Origins& origins, const void* values,
                      Chunk& chunk) {
   const std::size_t capacity = max_frame_bytes(request);
@@ -60,7 +45,7 @@ Status encode_values(const Hdf5& hdf5, const Request& request, const Origins& or
   ChunkBuffer frame(hdf5, capacity);
   if (frame.data() == nullptr) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", capacity);
   std::size_t frame_bytes = 0;
-  PYF_TRY(encode_into(request, origins, values, chunk.bytes, frame.data(), capacity, &frame_bytes));
+  PYF_TRY(encode_beside_old(request, frames_of(origins), values, chunk.bytes, frame.data(), capacity, &frame_bytes));
   frame.shrink(frame_bytes);
   frame.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = frame_bytes;
@@ -72,7 +57,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
     return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
                 value_bytes_of(request));
   Origins origins;
-  if (may_move_values(request)) origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
+  if (may_move_values(request)) origins = find_origins(ChunkOfValues(request, words, *chunk.buffer, chunk.bytes).chunk);
   if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, origins, *chunk.buffer, chunk);
   // Swaps in HDF5's buffer, which saves a copy: HDF5 does not use it during this call. If encoding fails, the values
   // are swapped back, since HDF5 may then store the buffer as it is.
@@ -114,7 +99,7 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   if (needs_swap(request.source_big_endian))
     swap_values(values.data(), values.data(), bytes, dtype_bytes(base_dtype(request.dtype)));
   if (may_move_values(request))
-    remember_decoded(cached_chunk(request, words, values.data(), bytes), *chunk.buffer, chunk.bytes);
+    remember_decoded(ChunkOfValues(request, words, values.data(), bytes).chunk, *chunk.buffer, chunk.bytes);
   values.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = bytes;
   return kOk;
@@ -131,6 +116,9 @@ extern "C" [[gnu::noinline]] std::size_t pyfilter_filter(unsigned flags, std::si
   Chunk chunk{bytes, buffer_bytes, buffer};
   const bool decoding = (flags & kFlagReverse) != 0;
   const bool ok = guarded_callback(hdf5, decoding ? "decode" : "encode", [&] {
+    if (is_of_records(words, word_count))
+      return decoding ? decode_records_chunk(hdf5, words, word_count, chunk)
+                      : encode_records_chunk(hdf5, words, word_count, chunk);
     Request request;
     PYF_TRY(parse_stored(words, word_count, &request));
     Words given;

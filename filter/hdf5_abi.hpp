@@ -47,8 +47,8 @@ inline constexpr int kOrderLittle = 0, kOrderBig = 1;  // H5T_order_t
 inline constexpr int kNormImplied = 0;                 // H5T_NORM_IMPLIED
 
 // H5T_class_t: the classes that the filter looks into, then the names of all in its order.
-inline constexpr int kClassFloat = 1, kClassCompound = 6, kClassEnum = 8,
-                     kClassComplex = 11;  // H5T_COMPLEX since HDF5 2.0
+inline constexpr int kClassFloat = 1, kClassString = 3, kClassCompound = 6, kClassReference = 7, kClassEnum = 8,
+                     kClassVariable = 9, kClassArray = 10, kClassComplex = 11;  // H5T_COMPLEX since HDF5 2.0
 inline constexpr const char* kTypeClassNames[] = {"integer",     "float",           "time",     "string",
                                                   "bitfield",    "opaque",          "compound", "reference",
                                                   "enumeration", "variable-length", "array",    "complex"};

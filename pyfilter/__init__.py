@@ -26,11 +26,12 @@ from pyfilter.codecs import (
     Progressive,
 )
 from pyfilter.errors import PyfilterError
-from pyfilter.frames import decode, encode, frame_info
+from pyfilter.frames import decode, encode, frame_info, records_info
 from pyfilter.guarantees import Guarantee
 from pyfilter.h5 import create_dataset, read, write
 from pyfilter.headers import FrameInfo
 from pyfilter.plugin import register
+from pyfilter.records import Compound, RecordsInfo
 from pyfilter.regions import Region
 from pyfilter.registry import registry as _registry
 from pyfilter.settings import config
@@ -79,6 +80,7 @@ __all__ = [
     "Adaptive",
     "Auto",
     "Codec",
+    "Compound",
     "Cuszp2",
     "Finding",
     "FrameInfo",
@@ -90,6 +92,7 @@ __all__ = [
     "Progressive",
     "PyfilterError",
     "Recommendation",
+    "RecordsInfo",
     "Region",
     "Verification",
     "__version__",
@@ -109,6 +112,7 @@ __all__ = [
     "progressive",
     "read",
     "recommend",
+    "records_info",
     "register",
     "verify",
     "write",

@@ -16,7 +16,8 @@ from pyfilter import plugin
 from pyfilter._chunks import pipeline, stored
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError, Unsupported
-from pyfilter.frames import frame_info
+from pyfilter.frames import frame_info, records_info
+from pyfilter.records import Compound
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Finding:
         return f"{self.dataset}: {self.problem}{count}: {self.detail}"
 
 
-def codec_of(dataset: Any) -> Codec | None:
+def codec_of(dataset: Any) -> Codec | Compound | None:
     """Return the codec of a dataset or variable, None where pyfilter has no part in it.
 
     Parameters
@@ -71,8 +72,9 @@ def codec_of(dataset: Any) -> Codec | None:
 
     Returns
     -------
-    Codec or None
-        As it is stored; `create_dataset` has turned a relative bound into an absolute one.
+    Codec, Compound or None
+        As it is stored, of a compound type the codecs of its fields; `create_dataset` has turned a relative bound into
+        an absolute one.
 
     Raises
     ------
@@ -233,14 +235,22 @@ def _findings(dataset: h5py.Dataset) -> list[Finding]:
 
 def _larger_bounds(dataset: h5py.Dataset, filters: Pipeline) -> list[Finding]:
     """Return a finding if frames carry a bound larger than their range gives."""
-    if filters.codec is None or filters.codec.bound[0] not in ("relative", "psnr"):
+    codec = filters.codec
+    codecs = list(codec.fields.values()) if isinstance(codec, Compound) else [codec]
+    if not any(item is not None and item.bound[0] in ("relative", "psnr") for item in codecs):
         return []
     carried: list[tuple[float, float]] = []
     for origin in stored.origins_of(dataset):
         mask, frame = dataset.id.read_direct_chunk(origin)
-        info = None if mask else frame_info(frame)
-        if info is not None and info.carried_bound > info.bound:
-            carried.append((info.carried_bound, info.bound))
+        if mask:
+            continue
+        if isinstance(codec, Compound):
+            headers = [column.frame for column in records_info(frame).columns]
+        else:
+            headers = [frame_info(frame)]
+        bounds = [(info.carried_bound, info.bound) for info in headers if info.carried_bound > info.bound]
+        if bounds:
+            carried.append(max(bounds))
     if not carried:
         return []
     largest, now = max(carried)

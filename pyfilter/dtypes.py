@@ -90,6 +90,8 @@ def require(codec_name: str, dtype: np.dtype[Any]) -> int:
         message = f"codec {codec_name} cannot encode {dtype}; it takes {', '.join(names(codec_name))}"
         if code is not None and takes(registry().exact_codec, dtype):
             message += "; Lossless() takes it bit for bit"
+        if dtype.names is not None:
+            message += "; a structured type needs a codec for each field: pyfilter.Compound"
         raise Unsupported(message)
     return code
 

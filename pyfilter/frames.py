@@ -17,6 +17,8 @@ from pyfilter.codecs.base import Codec
 from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
 from pyfilter.headers import FrameInfo, info_of, spec_of
+from pyfilter.records import Compound, RecordsInfo
+from pyfilter.records import frames as records
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -94,8 +96,10 @@ def plain_array(array: ArrayLike) -> NDArray[Any]:
 @overload
 def encode(array: DeviceArray, codec: Codec, fill_value: object = None) -> Any: ...
 @overload
-def encode(array: ArrayLike, codec: Codec, fill_value: object = None, *, over: Buffer | None = None) -> bytes: ...
-def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer | None = None) -> Any:
+def encode(
+    array: ArrayLike, codec: Codec | Compound, fill_value: object = None, *, over: Buffer | None = None
+) -> bytes: ...
+def encode(array: Any, codec: Codec | Compound, fill_value: object = None, *, over: Buffer | None = None) -> Any:
     """Compress an array into one frame.
 
     Parameters
@@ -106,8 +110,9 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
         `HierarchicalDelta`, `Adaptive` and `Lossless`. A bound holds for each part of a complex number. An array on a
         CUDA device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there, complex numbers on the
         host.
-    codec : Codec
+    codec : Codec or Compound
         How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
+        A structured array needs a `Compound`, with a codec for each field that has a bound.
     fill_value : scalar, optional
         A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
     over : bytes-like, optional
@@ -136,8 +141,13 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
         if over is not None:
             message = "over= is for arrays in host memory; copy the array there (.get(), .cpu()) before it is encoded"
             raise InvalidArgument(message)
+        if isinstance(codec, Compound):
+            message = "records are encoded on the host: copy the array there (.get(), .cpu())"
+            raise Unsupported(message)
         return device_frames.encode(array, codec, fill_value)
     given = plain_array(array)
+    if isinstance(codec, Compound):
+        return records.encode(given, codec, fill_value, None if over is None else frame_bytes(over))
     request = make_request(codec, given.dtype, given.shape, fill_value)
     values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
     return host.encode_to_bytes(request, values, None if over is None else frame_bytes(over))
@@ -161,18 +171,40 @@ def frame_info(frame: Buffer | DeviceArray) -> FrameInfo:
     Parameters
     ----------
     frame : bytes-like or device array
-        The frame, or at least its header.
+        The frame, or at least its header. For a frame of records (a structured array) there is `records_info`.
 
     Raises
     ------
     FrameError
         If the header is incomplete (`TruncatedFrame`), invalid (`CorruptFrame`) or of a newer release (`TooNew`).
+    ValueError
+        If it is a frame of records.
     """
     if is_device_array(frame):
         from pyfilter.gpu import frames as device_frames
 
         return info_of(host.frame_info(device_frames.header_bytes(frame)))
-    return info_of(host.frame_info(frame_bytes(frame)))  # type: ignore[arg-type]
+    data = frame_bytes(frame)  # type: ignore[arg-type]
+    if records.is_records(data):
+        message = "this is a frame of records, with a header for each column: use pyfilter.records_info"
+        raise InvalidArgument(message)
+    return info_of(host.frame_info(data))
+
+
+def records_info(frame: Buffer) -> RecordsInfo:
+    """Return what a frame of records (a structured array) says of itself: shape, and the header of each column.
+
+    Parameters
+    ----------
+    frame : bytes-like
+        The whole frame.
+
+    Raises
+    ------
+    FrameError
+        If it is damaged, cut short, of a newer release, or no frame of records.
+    """
+    return records.info_of(frame_bytes(frame))
 
 
 def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo:
@@ -224,7 +256,8 @@ def decode(
     frame : bytes-like or device array
         A whole frame.
     start, stop : int, optional
-        Decode the values number ``start`` to ``stop - 1`` in C order; 0 <= start <= stop <= value count.
+        Decode the values number ``start`` to ``stop - 1`` in C order; 0 <= start <= stop <= value count. Not of
+        records (structured arrays), which are decoded whole.
     out : numpy.ndarray or device array, optional
         Where to put the values; of the frame's element type (either byte order), and of the shape of the result.
         The bytes of the frame go to where ``out`` is and are decoded there.
@@ -234,7 +267,8 @@ def decode(
     Returns
     -------
     numpy.ndarray or cupy.ndarray
-        The array in its own shape and in this machine's byte order; with ``start`` or ``stop`` one dimension of
+        The array in its own shape and in this machine's byte order. Records keep their own byte order, and their
+        fields are named "f0", "f1" and so on (`RecordsInfo`). With ``start`` or ``stop`` one dimension of
         ``stop - start`` values; ``out`` where it was given.
 
     Raises
@@ -251,6 +285,11 @@ def decode(
 
         return device_frames.decode(frame, start, stop, out, device)
     data = frame_bytes(frame)  # type: ignore[arg-type]
+    if records.is_records(data):
+        if start is not None or stop is not None:
+            message = "a frame of records is decoded whole: leave start and stop out"
+            raise InvalidArgument(message)
+        return records.decode(data, out)
     info = checked_header(data)
     first, last, shape = asked_range(info, start, stop)
     dtype = dtypes.from_code(info.dtype)

@@ -14,11 +14,12 @@ import numpy as np
 from pyfilter import dtypes, guarantees, mpi, plugin
 from pyfilter._chunks import detached, pipeline, transfer, zero_extents
 from pyfilter._chunks import layout as chunk_shapes
-from pyfilter._chunks.selection import basic_selection, wrong_out
+from pyfilter._chunks.selection import basic_selection, with_kept_axes, wrong_out
 from pyfilter.codecs.base import Codec, absolute_of
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
 from pyfilter.gpu.arrays import is_device_array
+from pyfilter.records import Compound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ def create_dataset(
     group: h5py.Group,
     name: str | None,
     data: ArrayLike | DeviceArray | h5py.Dataset,
-    codec: Codec,
+    codec: Codec | Compound,
     *,
     chunks: tuple[int, ...] | bool | None = None,
     fillvalue: object = None,
@@ -68,8 +69,8 @@ def create_dataset(
     data : array_like, device array or h5py.Dataset
         One or more dimensions of an element type that the codec takes; extents may be 0. A dataset is read in slabs; an
         array on a CUDA device (CuPy, PyTorch, JAX, Numba) is compressed there.
-    codec : Codec
-        Such as ``Cuszp2(relative=1e-4)``.
+    codec : Codec or Compound
+        Such as ``Cuszp2(relative=1e-4)``; of a compound type `Compound`, whose chunks go through HDF5's pipeline.
     chunks : tuple of int, optional
         Chunk shape. None and True choose a shape of up to 4 MiB.
     fillvalue : scalar, optional
@@ -104,6 +105,11 @@ def create_dataset(
     ValueError
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
+    more = {"chunks": chunks, "fillvalue": fillvalue, "maxshape": maxshape, "attributes": attributes, **kwargs}
+    if isinstance(codec, Compound):
+        from pyfilter.records import datasets as of_records
+
+        return of_records.create(group, name, data, codec, guarantee=guarantee, devices=devices, comm=comm, **more)
     if comm is not None:
         if guarantee is not None:
             message = (
@@ -112,7 +118,6 @@ def create_dataset(
             raise Unsupported(message)
         from pyfilter.collective import create_dataset as create
 
-        more = {"chunks": chunks, "fillvalue": fillvalue, "maxshape": maxshape, "attributes": attributes, **kwargs}
         return create(group, name, data, codec, comm=comm, devices=devices, **more)
     refused = [key for key in REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
     if refused:
@@ -357,7 +362,7 @@ def read(
         result = values.reshape(shape)
         return result if shape else result[()]
     _check_out(out, shape, dataset.dtype)
-    _read(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else _expand(out, kept), chosen)
+    _read(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else with_kept_axes(out, kept), chosen)
     return out
 
 
@@ -383,11 +388,6 @@ def _device_of(out: Any, device: str | None) -> int | None:
 def _check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if out.shape != shape or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="same_kind"):
         raise InvalidArgument(wrong_out(out, shape, dtype))
-
-
-def _expand(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:
-    """Return a view with an extent of 1 where an integer index took a dimension away."""
-    return out[tuple(slice(None) if keep else np.newaxis for keep in kept)]
 
 
 def _by_h5py(dataset: h5py.Dataset, selection: Any, out: NDArray[Any] | None) -> Any:

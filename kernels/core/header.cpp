@@ -11,43 +11,17 @@
 #include "core/base_values.hpp"
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
+#include "core/records.hpp"
 #include "core/request.hpp"
 #include "core/wire.hpp"
 
 namespace pyfilter {
 namespace {
 
-constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
 constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kFlagPointwise = 8, kFlagCarried = 16,
                        kKnownFlags = 31;
 constexpr std::uint8_t kCarriedVersion = 6;  // the format version that brought kFlagCarried
 constexpr std::size_t kCrcAt = 12, kCarriedAt = 52;
-
-// CRC-32 of a header, as in zlib and PNG, with the checksum's own field taken as 0: reflected polynomial 0xEDB88320,
-// eight bytes at a time. The size of a header is a multiple of 8 bytes.
-std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) {
-  using Table = std::array<std::uint32_t, 256>;
-  static constexpr std::array<Table, 8> kTables = [] {
-    std::array<Table, 8> tables{};
-    for (std::uint32_t n = 0; n < 256; ++n) {
-      std::uint32_t c = n;
-      for (int k = 0; k < 8; ++k) c = (c & 1) ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-      tables[0][n] = c;
-    }
-    for (std::size_t t = 1; t < 8; ++t)
-      for (std::size_t n = 0; n < 256; ++n) tables[t][n] = tables[0][tables[t - 1][n] & 0xFF] ^ (tables[t - 1][n] >> 8);
-    return tables;
-  }();
-  std::uint32_t crc = 0xFFFFFFFFu;
-  for (std::size_t i = 0; i < bytes; i += 8) {
-    std::uint64_t word = load_le<std::uint64_t>(header + i);
-    if (i == kCrcAt / 8 * 8) word &= 0xFFFFFFFFu;
-    word ^= crc;
-    crc = 0;
-    for (std::size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][word >> (8 * k) & 0xFF];
-  }
-  return ~crc;
-}
 
 // A carried bound is the upper half of a double: 20 bits of a mantissa, rounded up.
 std::uint32_t carried_word(double bound) {
@@ -117,6 +91,31 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
 
 }  // namespace
 
+// Reflected polynomial 0xEDB88320, eight bytes at a time.
+std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) noexcept {
+  using Table = std::array<std::uint32_t, 256>;
+  static constexpr std::array<Table, 8> kTables = [] {
+    std::array<Table, 8> tables{};
+    for (std::uint32_t n = 0; n < 256; ++n) {
+      std::uint32_t c = n;
+      for (int k = 0; k < 8; ++k) c = (c & 1) ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+      tables[0][n] = c;
+    }
+    for (std::size_t t = 1; t < 8; ++t)
+      for (std::size_t n = 0; n < 256; ++n) tables[t][n] = tables[0][tables[t - 1][n] & 0xFF] ^ (tables[t - 1][n] >> 8);
+    return tables;
+  }();
+  std::uint32_t crc = 0xFFFFFFFFu;
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    std::uint64_t word = load_le<std::uint64_t>(header + i);
+    if (i == kCrcAt / 8 * 8) word &= 0xFFFFFFFFu;
+    word ^= crc;
+    crc = 0;
+    for (std::size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][word >> (8 * k) & 0xFF];
+  }
+  return ~crc;
+}
+
 bool value_count(const Shape& shape, std::uint64_t* count) noexcept {
   std::uint64_t product = 1;
   bool empty = false;
@@ -169,6 +168,8 @@ Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* 
     return fail(Code::too_new,
                 "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d", frame[4],
                 frame[5], frame[6], registry::kVersion, registry::kFormatVersion);
+  if (is_records(frame, available))
+    return fail(Code::corrupt, "a frame of records (a compound type) where one of values is expected");
   const std::size_t bytes = 8 * static_cast<std::size_t>(frame[7]);
   if (available < bytes)
     return fail(Code::truncated, "truncated frame: %zu bytes, the header alone has %zu", available, bytes);

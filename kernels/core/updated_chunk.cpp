@@ -270,4 +270,15 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
   return *kept ? encode_beside(request, values, value_bytes, origins, out, capacity, out_bytes) : kOk;
 }
 
+Status encode_beside_old(const Request& request, const OldFrames& old, const void* values, std::size_t value_bytes,
+                         void* out, std::size_t capacity, std::size_t* out_bytes) noexcept {
+  bool kept = false;
+  if (old.cached_count != 0)
+    PYF_TRY(encode_updated(request, values, value_bytes, old.cached.data(), old.cached_count, out, capacity, out_bytes,
+                           &kept));
+  if (!kept && old.similar.bytes != nullptr)
+    PYF_TRY(encode_updated(request, values, value_bytes, &old.similar, 1, out, capacity, out_bytes, &kept));
+  return kept ? kOk : encode(request, values, value_bytes, out, capacity, out_bytes);
+}
+
 }  // namespace pyfilter

@@ -6,6 +6,7 @@
 // docs/reliability.md states the promise.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,11 +28,23 @@ struct FrameBytes {
 
 inline constexpr std::size_t kMostOrigins = 2;
 
+// Frames from which values may have been decoded. `similar` (bytes: nullptr if there is none) is looked at only if no
+// value comes from a cached one.
+struct OldFrames {
+  std::array<FrameBytes, kMostOrigins> cached{};
+  std::size_t cached_count = 0;
+  FrameBytes similar{nullptr, 0};
+};
+
 // Encodes values of which some were decoded from `frames` (kMostOrigins at most) and have the same index as there.
 // If no value comes from a frame, *kept is false and nothing is encoded. Zeros and fill values do not count, since they
 // are always exact. The caller then uses encode(). Errors and buffers are the same as for encode().
 Status encode_updated(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,
                       std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,
                       bool* kept) noexcept;
+
+// encode_updated(), or encode() if no value comes from an old frame.
+Status encode_beside_old(const Request& request, const OldFrames& old, const void* values, std::size_t value_bytes,
+                         void* out, std::size_t capacity, std::size_t* out_bytes) noexcept;
 
 }  // namespace pyfilter

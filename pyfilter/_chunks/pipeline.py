@@ -15,7 +15,8 @@ from h5py import h5d, h5z
 from pyfilter import dtypes
 from pyfilter._chunks import stored
 from pyfilter._lib import abi, hdf5, host
-from pyfilter.codecs.base import STAMP, Codec
+from pyfilter.codecs.base import RECORD_STAMP, STAMP, Codec
+from pyfilter.records import Compound, compound
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -69,12 +70,14 @@ class Pipeline:
     @property
     def stamped(self) -> bool:
         """Whether cd_values are in the stored form, without which the filter touches nothing."""
-        return self.words is not None and len(self.words) > 0 and self.words[0] == STAMP
+        return self.words is not None and len(self.words) > 0 and self.words[0] in (STAMP, RECORD_STAMP)
 
     @property
-    def codec(self) -> Codec | None:
-        """The codec that our cd_values stand for, None where we are not in the pipeline."""
-        return None if self.words is None else Codec.from_cd_values(self.words)
+    def codec(self) -> Codec | Compound | None:
+        """The codec that our cd_values stand for, of records `Compound`; None if we are not in the pipeline."""
+        if self.words is None:
+            return None
+        return (Compound if compound.is_of_records(self.words) else Codec).from_cd_values(self.words)
 
 
 def filter_name(filter_id: int) -> str:

@@ -114,3 +114,8 @@ def wrong_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -
     """Return the text of the error that ``out`` does not fit a shape and type."""
     found = f"{out.shape}, {out.dtype}{'' if out.flags.writeable else ', read-only'}"
     return f"out must be writeable, of shape {shape} and a type that holds {dtype}; got {found}"
+
+
+def with_kept_axes(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:
+    """Return a view with an extent of 1 where an integer index took a dimension away."""
+    return out[tuple(slice(None) if keep else np.newaxis for keep in kept)]

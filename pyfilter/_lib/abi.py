@@ -99,6 +99,53 @@ class Info(ctypes.Structure):
         return tuple(self.dims[: self.rank])
 
 
+class Records(ctypes.Structure):
+    """``pyf_records``: an array of records, and how each of their columns is encoded."""
+
+    _fields_ = (
+        ("struct_bytes", c_uint32),
+        ("columns", c_uint32),
+        ("requests", POINTER(Request)),
+        ("bytes", c_void_p),
+        ("dims", c_void_p),
+        ("rank", c_int32),
+        ("reserved", c_uint32),
+    )
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"struct_bytes": ctypes.sizeof(Records), **fields})
+
+
+class RecordsInfo(ctypes.Structure):
+    """``pyf_records_info``: what the header of a frame of records says."""
+
+    _fields_ = (
+        ("struct_bytes", c_uint32),
+        ("columns", c_uint32),
+        ("record_bytes", c_uint64),
+        ("record_count", c_uint64),
+        ("value_bytes", c_uint64),
+        ("frame_bytes", c_uint64),
+        ("rank", c_int32),
+        ("reserved", c_uint32),
+        ("dims", c_uint64 * MAX_RANK),
+    )
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"struct_bytes": ctypes.sizeof(RecordsInfo), **fields})
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array of records."""
+        return tuple(self.dims[: self.rank])
+
+
+class Column(ctypes.Structure):
+    """``pyf_column``: where the frame of a column of records is."""
+
+    _fields_ = (("offset", c_uint64), ("frame_bytes", c_uint64), ("bytes", c_uint32), ("has_values", c_uint32))
+
+
 class ChunkList(ctypes.Structure):
     """``pyf_chunk_list``: the arrays that ``pyf_list_chunk`` fills."""
 
@@ -218,6 +265,9 @@ class ChunkWriter(ctypes.Structure):
 STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pyf_request": Request,
     "pyf_info": Info,
+    "pyf_records": Records,
+    "pyf_records_info": RecordsInfo,
+    "pyf_column": Column,
     "pyf_chunk_list": ChunkList,
     "pyf_range": Range,
     "pyf_grid": Grid,
@@ -232,6 +282,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
 
 # element types of NumPy arrays of these structures
 RANGE: np.dtype[Any] = np.dtype(Range)
+COLUMN: np.dtype[Any] = np.dtype(Column)
 PROGRESSIVE_PART: np.dtype[Any] = np.dtype(ProgressivePart)
 PROGRESSIVE_CHOICE: np.dtype[Any] = np.dtype(ProgressiveChoice)
 CUDA_FRAME: np.dtype[Any] = np.dtype(CudaFrame)
@@ -239,6 +290,7 @@ CUDA_CHANNEL: np.dtype[Any] = np.dtype(CudaChannel)
 
 _REQUEST, _GRID, _SIZE_OUT = POINTER(Request), POINTER(Grid), POINTER(c_size_t)
 _DOUBLE_OUT, _WORDS = POINTER(c_double), POINTER(c_uint)
+_RECORDS = POINTER(Records)
 _CHUNKS, _WRITER = POINTER(CudaChunks), POINTER(ChunkWriter)
 
 #: result and arguments of each function
@@ -259,6 +311,14 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_decode_range": (c_int, (c_void_p, c_size_t, c_uint64, c_uint64, c_void_p, c_size_t)),
     "pyf_value_range": (c_int, (_REQUEST, c_void_p, c_size_t, _DOUBLE_OUT, _DOUBLE_OUT, POINTER(c_int))),
     "pyf_particle_order": (c_int, (_REQUEST, c_void_p, c_size_t, c_void_p)),
+    # records (compound types)
+    "pyf_max_records_bytes": (c_size_t, (_RECORDS,)),
+    "pyf_encode_records": (
+        c_int,
+        (_RECORDS, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, _SIZE_OUT),
+    ),
+    "pyf_read_records": (c_int, (c_void_p, c_size_t, POINTER(RecordsInfo), c_void_p, c_size_t)),
+    "pyf_decode_records": (c_int, (c_void_p, c_size_t, c_void_p, c_size_t)),
     # chunks of files
     "pyf_list_chunk": (c_int, (c_void_p, c_uint, c_uint64, c_uint64, c_void_p)),
     "pyf_read_ranges": (c_int, (c_int, c_void_p, c_size_t, c_int)),

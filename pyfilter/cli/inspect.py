@@ -7,7 +7,7 @@ import json as json_module
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import h5py
@@ -20,14 +20,15 @@ from pyfilter._chunks import pipeline
 from pyfilter._chunks.stored import origins_of
 from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
+from pyfilter.codecs import Codec
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
-from pyfilter.frames import frame_info
+from pyfilter.frames import frame_bytes, frame_info, records_info
+from pyfilter.records import fields
+from pyfilter.records.frames import is_records
 from pyfilter.rewrite import netcdf3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyfilter.codecs import Codec
 
 _LOOKED_AT = 32  # chunks of a dataset, for what their frames say
 
@@ -100,15 +101,19 @@ def _entry(dataset: h5py.Dataset) -> Entry:
         try:
             found = filters.codec
             codec = repr(found)
-            bound = found.bound[1] if found is not None and found.bound[0] in ("none", "absolute") else None
-            predictors = _predictors(dataset) if _has_predictors(found) and filters.only_ours else None
+            bound = found.bound[1] if isinstance(found, Codec) and found.bound[0] in ("none", "absolute") else None
+            predictors = (
+                _predictors(dataset)
+                if isinstance(found, Codec) and _has_predictors(found) and filters.only_ours
+                else None
+            )
         except PyfilterError:
             codec = "unreadable settings"
     stored = int(dataset.id.get_storage_size())
     values = int(dataset.size or 0) * dataset.dtype.itemsize
     return Entry(
         path=str(dataset.name),
-        dtype=np.dtype(dataset.dtype).name,
+        dtype=_type_of(dataset.dtype),
         shape=tuple(dataset.shape or ()),
         chunks=dataset.chunks,
         codec=codec,
@@ -122,8 +127,12 @@ def _entry(dataset: h5py.Dataset) -> Entry:
     )
 
 
-def _has_predictors(codec: Codec | None) -> bool:
-    return codec is not None and any(parameter.name == "predictor" for parameter in codec.requested_spec.parameters)
+def _type_of(dtype: np.dtype[Any]) -> str:
+    return dtype.name if dtype.names is None else f"compound of {len(dtype.names)} fields"
+
+
+def _has_predictors(codec: Codec) -> bool:
+    return any(parameter.name == "predictor" for parameter in codec.requested_spec.parameters)
 
 
 def _predictors(dataset: h5py.Dataset) -> dict[str, int]:
@@ -154,12 +163,26 @@ def _chunk(dataset: h5py.Dataset, origin: tuple[int, ...], after: str = "") -> C
     parameters: dict[str, str | int | bool] = {}
     if not mask and not after:
         try:
+            if is_records(frame_bytes(frame)):
+                return Chunk(origin, len(frame), values / max(len(frame), 1), "records", None, _columns(dataset, frame))
             info = frame_info(frame)
             codec, bound = "raw" if info.stored_raw else info.codec, info.error_bound
             parameters = dict(info.parameters)
         except FrameError:
             codec = "damaged"
     return Chunk(origin, len(frame), values / max(len(frame), 1), codec, bound, parameters)
+
+
+def _columns(dataset: h5py.Dataset, frame: bytes) -> dict[str, str | int | bool]:
+    """Return for each field of a frame of records how it is encoded, and its bound."""
+    names = {field.offset: field.name for field in fields.all_bytes_of(dataset.dtype)}
+    found: dict[str, str | int | bool] = {}
+    for column in records_info(frame).columns:
+        header = column.frame
+        codec = "raw" if header.stored_raw else header.codec
+        name = names.get(column.offset) or f"padding at {column.offset}"
+        found[name] = f"{codec} {header.error_bound:.6g}" if header.error_bound else codec
+    return found
 
 
 _COLUMNS = (

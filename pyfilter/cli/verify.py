@@ -8,7 +8,7 @@ import math
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import h5py
@@ -19,14 +19,13 @@ from pyfilter import checking, guarantees, verification
 from pyfilter._chunks import layout
 from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
-from pyfilter.codecs import HierarchicalDelta
+from pyfilter.codecs import Codec, HierarchicalDelta
 from pyfilter.errors import PyfilterError
+from pyfilter.records import Compound
 from pyfilter.rewrite import provenance
 from pyfilter.rewrite.copy import is_number
 from pyfilter.verification import Verification, same_bits
-
-if TYPE_CHECKING:
-    from pyfilter.codecs import Codec
+from pyfilter.verification.records import has_padding
 
 NOT_COMPARED = 3  # the exit status
 _SLAB_BYTES = 32 << 20
@@ -109,7 +108,7 @@ def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[Ro
     with progress.bar(len(first)) as advance:
         for dataset in first:
             path = str(dataset.name)
-            rows.append(_row(path, dataset, after, wish))
+            rows += _rows(path, dataset, after, wish)
             advance(path)
     for dataset in second:
         path = str(dataset.name)
@@ -125,6 +124,31 @@ def _at(file: h5py.File, path: str) -> Any:
         return None
 
 
+def _rows(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None) -> list[Row]:
+    """Return a row, of records with codecs of their own one for each field: ``/p[x]``."""
+    other = _at(after, path)
+    try:
+        compound = checking.codec_of(other) if isinstance(other, h5py.Dataset) else None
+        if not isinstance(compound, Compound):
+            return [_row(path, dataset, after, wish)]
+        difference = same_bits.difference(dataset, other)
+        if difference is not None:
+            return [Row(path, repr(compound), False, None, difference)]
+        found = verification.verify_records(dataset, other, compound)
+    except (PyfilterError, OSError, RuntimeError) as error:
+        return [Row(path, None, None, None, f"not compared: {_reason(dataset, other, error)}")]
+    note = "bytes between fields are no values and are not compared" if has_padding(other) else ""
+    if wish is not None:
+        note = "the bounds are those of B: options set no bound for fields of records"
+    rows = [Row(f"{path}[{name}]", repr(compound.codec_of(name)), result.ok, result) for name, result in found.items()]
+    return [replace(row, note=note) if row is rows[0] else row for row in rows]
+
+
+def _reason(dataset: h5py.Dataset, other: h5py.Dataset, error: Exception) -> str:
+    findings = [item for side in (dataset, other) for item in checking.check(side)]
+    return next((item.detail for item in findings if item.problem == "filter missing"), str(error))
+
+
 def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None) -> Row:
     other = _at(after, path)
     if not isinstance(other, h5py.Dataset):
@@ -132,7 +156,8 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
     codec: Codec | None = None
     claim: provenance.Claim | None = None
     try:
-        codec = checking.codec_of(other)
+        found = checking.codec_of(other)
+        codec = found if isinstance(found, Codec) else None  # Compound: _rows
         shown = None if codec is None else repr(codec)
         difference = same_bits.difference(dataset, other)
         if difference is not None:
@@ -159,8 +184,7 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
                     result = replace(result, ok=False, violations=result.violations + broken)
                     return Row(path, shown, False, result, f"{note}wrote B, such as HDF5 itself")
     except (PyfilterError, OSError, RuntimeError) as error:
-        findings = [item for side in (dataset, other) for item in checking.check(side)]
-        reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))
+        reason = _reason(dataset, other, error)
         return Row(path, None if codec is None else repr(codec), None, None, f"not compared: {reason}")
     note = ""
     if claim is not None and claim.max_error is not None and result.max_error > claim.max_error:

@@ -38,6 +38,7 @@ else:
     FilterRefBase = h5py.filters.FilterRefBase  # a name in h5py, not a module that can be imported
 
 STAMP = 0x31465950  # "PYF1": word 0 of cd_values as stored in a file
+RECORD_LAYOUT, RECORD_STAMP = 2, 0x32465950  # word 0 of cd_values of records: as given, and as stored ("PYF2")
 HIGHEST_PSNR = 6000  # dB; 10**-300 of the range
 _USER_WORDS = 6
 _STORED_HEADER_WORDS = 10
@@ -306,6 +307,9 @@ def _parse(words: list[int]) -> tuple[CodecSpec, str, float, bytes]:
         if len(words) < _STORED_HEADER_WORDS or len(words) != fixed + 2 * words[9]:
             message = f"stored cd_values have {fixed} words and two for each dimension, got {len(words)}: {words}"
             raise InvalidArgument(message)
+    elif words[:1] in ([RECORD_LAYOUT], [RECORD_STAMP]):
+        message = "these are cd_values of records (a compound type): pyfilter.Compound.from_cd_values"
+        raise InvalidArgument(message)
     elif not 3 <= len(words) <= _USER_WORDS:
         message = f"cd_values have 3 to {_USER_WORDS} words, got {len(words)}: {words}"
         raise InvalidArgument(message)

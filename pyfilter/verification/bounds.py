@@ -24,6 +24,7 @@ from pyfilter._chunks import layout, pipeline
 from pyfilter.codecs.base import Codec, positive_float
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import plain_array
+from pyfilter.records import Compound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,7 +231,7 @@ class Comparison:
 
 
 def verify(
-    original: ArrayLike, stored: ArrayLike, codec: Codec | float | None = None, *, fill_value: object = None
+    original: ArrayLike, stored: ArrayLike, codec: Codec | Compound | float | None = None, *, fill_value: object = None
 ) -> Verification:
     """Compare values with the decoded ones, and tell whether the bound is kept.
 
@@ -261,9 +262,13 @@ def verify(
     ValueError
         If shapes or types differ, or no bound is known.
     """
-    if codec is None:
+    if codec is None or isinstance(codec, Compound):
         known = isinstance(getattr(stored, "_h5ds", stored), h5py.Dataset) or checking.is_netcdf_variable(stored)
-        codec = checking.codec_of(stored) if known else None
+        found = codec if codec is not None else checking.codec_of(stored) if known else None
+        if isinstance(found, Compound):
+            message = "records are compared field by field: verification.verify_records, or pyfilter verify A B"
+            raise Unsupported(message)
+        codec = found
         if codec is None:
             message = "no bound is known: pass a codec or an absolute bound"
             raise InvalidArgument(message)

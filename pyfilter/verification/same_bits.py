@@ -65,6 +65,11 @@ def compare(before: h5py.Dataset, after: h5py.Dataset) -> Verification:
                 first = count + int(np.argmin(same))
             count += same.size
             bad += wrong
+    return summary(count, bad, first)
+
+
+def summary(count: int, bad: int, first: int | None) -> Verification:
+    """Return the result for ``count`` values, of which ``bad`` differ, the ``first`` of them at this index."""
     return Verification(
         ok=bad == 0,
         bound=0.0,

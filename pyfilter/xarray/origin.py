@@ -23,6 +23,7 @@ from pyfilter import checking
 from pyfilter._chunks import pipeline
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
+from pyfilter.records import Compound
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -157,6 +158,8 @@ def _read(source: str, *version: int) -> tuple[_Stored, ...]:
                 codec = checking.codec_of(item)
             except PyfilterError:  # of a later release: nothing that could be asked for here
                 codec = None
+            if isinstance(codec, Compound):  # records: xarray has no variables of them
+                continue
             other = codec is None and not _NAMED.issuperset(pipeline.pipeline_of(item).ids)
             found.append(_Stored(group or "/", name, item.shape, item.chunks, codec, other))
     return tuple(found)

@@ -19,6 +19,7 @@ import numpy as np
 from pyfilter.codecs import CODECS
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.records import Compound
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def require_codec(codec: object) -> None:
     Unsupported
         With an example of a codec (a TypeError).
     """
+    if isinstance(codec, Compound):
+        message = f"Zarr arrays of records are not compressed: write each field as an array of its own; got {codec!r}"
+        raise Unsupported(message)
     if codec is not None and not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)

@@ -18,6 +18,7 @@ from kerchunk import hdf
 from pyfilter import checking
 from pyfilter._chunks import pipeline
 from pyfilter.errors import Unsupported, missing_extra
+from pyfilter.records import Compound
 from pyfilter.registry import registry
 from pyfilter.zarr.compressor import Compressor
 
@@ -46,7 +47,11 @@ class _Translation(hdf.SingleHdf5ToZarr):  # type: ignore[misc]  # kerchunk has 
             first = pipeline.filter_name(found.ids[0])
             message = f"{h5obj.name} has the filter {first} before pyfilter: such datasets have no virtual Zarr"
             raise hdf.Hdf5FeatureNotSupported(message)
-        return [Compressor(checking.codec_of(h5obj)), *super()._decode_filters(_Others(h5obj))]
+        codec = checking.codec_of(h5obj)
+        if isinstance(codec, Compound):
+            message = f"{h5obj.name} has records (a compound type), which have no virtual Zarr"
+            raise hdf.Hdf5FeatureNotSupported(message)
+        return [Compressor(codec), *super()._decode_filters(_Others(h5obj))]
 
     def _transfer_attrs(self, h5obj: Any, zobj: Any) -> None:
         """Keep in mind the fill values, which kerchunk's references tell as Zarr's alone."""

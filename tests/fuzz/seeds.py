@@ -24,6 +24,8 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FIXED_HEADER = 56
 MOST_RANK = 5
 COMPLEX = (11, 12)
+RECORDS = 0
+WIDTHS = (1, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8, 8, 16, 1, 2, 2)
 
 
 def dims_of(frame: bytes) -> tuple[int, ...]:
@@ -37,6 +39,23 @@ def stored_words(frame: bytes) -> bytes:
     words = [0x31465950, frame[8], 1, 0, 0x3FF00000, 0, frame[9] | (frame[10] & 2) << 7, 0, 0, len(dims)]
     fill = bytes(8) if frame[9] in COMPLEX else b""  # its imaginary part
     return struct.pack("<10I", *words) + struct.pack(f"<{len(dims)}Q", *dims) + fill
+
+
+def record_words(frame: bytes) -> bytes:
+    """The cd_values of a dataset whose chunks are such frames of records, all fields bit for bit."""
+    table, dims = 8 * frame[7], struct.unpack_from(f"<{frame[11]}Q", frame, 40)
+    (columns,) = struct.unpack_from("<I", frame, 32)
+    start = table + 16 * columns
+    words = [0x32465950, 0, 0, len(dims) | columns << 16]
+    for dim in dims:
+        words += [dim & 0xFFFFFFFF, dim >> 32]
+    for number in range(columns):
+        size, kind, own = struct.unpack_from("<IIQ", frame, table + 16 * number)
+        dtype, big = frame[start + 9], frame[start + 10] & 2
+        count = size // WIDTHS[dtype]
+        words += [0, size] if kind else [dtype | big << 7 | (count > 1) << 11, *([1, count] if count > 1 else [])]
+        start += own + -own % 8
+    return struct.pack(f"<{len(words)}I", *words)
 
 
 def filter_inputs(frame: bytes, values: bytes) -> Iterator[bytes]:
@@ -81,6 +100,11 @@ def inputs(most_bytes: int) -> Iterator[tuple[str, str, bytes]]:
     """Target, name and content of every seed."""
     for path in sorted(GOLDEN.glob("v*.pyf")):
         frame, values = path.read_bytes(), values_of(path.with_suffix(".npy"))
+        if frame[8] == RECORDS:
+            words = record_words(frame)
+            yield "filter", f"{path.stem}_0", bytes([0x80 | len(words) // 4]) + words + frame
+            yield "filter", f"{path.stem}_1", bytes([len(words) // 4]) + words + values
+            continue
         for target, codec in DECODERS.items():
             if codec in (0, frame[8]):
                 yield target, path.stem, frame

@@ -75,6 +75,30 @@ class GoldenCase:
         return pyfilter.encode(values.astype(self.values.dtype), self.codec, self.fill, over=over)
 
 
+@dataclass(frozen=True, eq=False)
+class RecordCase:
+    """A request for records; `before` as in `GoldenCase`."""
+
+    name: str
+    values: Array
+    codec: pyfilter.Compound
+    fill: Any = None
+    before: Array | None = None
+    version: int = 9
+
+    def encode(self) -> bytes:
+        """What our encoder makes of it today."""
+        if self.before is None:
+            return pyfilter.encode(self.values, self.codec, self.fill)
+        over = pyfilter.encode(self.before, self.codec, self.fill)
+        values = self.values.copy()
+        decoded = pyfilter.decode(over).view(values.dtype)
+        for name in values.dtype.names or ():
+            kept = self.before[name] == values[name]
+            values[name] = np.where(kept, decoded[name], values[name])
+        return pyfilter.encode(values, self.codec, self.fill, over=over)
+
+
 def noise(n: int, seed: int = 1) -> list[int]:
     """Integers of 64 bits from a linear congruence: the same everywhere."""
     state, found = seed, []
@@ -598,6 +622,39 @@ def bounded_half_cases(special: Array) -> Iterator[GoldenCase]:
         yield GoldenCase(f"{name}_f2_update", plane, codec(relative=2.0**-6), before=before)
         if name != "cuszp2":
             yield GoldenCase(f"{name}_f2_pointwise", plane + np.float16(2), codec(pointwise_relative=2.0**-5))
+
+
+def record_cases() -> list[RecordCase]:
+    """Compound types: one with padding, both byte orders and all kinds of fields; one that was written in parts."""
+    names = ["id", "x", "y", "t", "flag", "v", "c", "h", "s"]
+    formats = ["<i8", "<f4", ">f4", "<f8", "u1", "(3,)<f4", "<c8", "<f2", "S5"]
+    offsets = [3, 12, 16, 20, 28, 29, 41, 49, 51]
+    values = np.zeros(13, np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 57}))
+    n = np.arange(13)
+    values["id"], values["flag"], values["s"] = 1000 + n, n % 3, b"abc"
+    for number, field in enumerate(("x", "y", "t", "h"), 1):
+        values[field] = number * n * n / 32 - n
+    values["v"] = values["x"][:, None] * np.array([1, -2, 0.5], "f4")
+    values["c"].real, values["c"].imag = values["x"], values["y"]
+    values["x"][5], values["y"][7] = np.nan, -np.inf
+    fill = np.zeros((), values.dtype)
+    fill["x"], fill["y"] = -999, -999
+    values["x"][10:12] = -999
+    bounds = {
+        "x": pyfilter.Cuszp2(absolute=0.25),
+        "y": pyfilter.HierarchicalDelta(relative=2.0**-8),
+        "v": pyfilter.Lorenzo(absolute=0.125),
+        "c": pyfilter.Cuszp2(absolute=0.5),
+    }
+    before = np.zeros(40, [("y", ">f4"), ("n", "<i2")])
+    before["y"], before["n"] = np.arange(40) ** 2 / 32, 7
+    after = before.copy()
+    after["y"][30:] = 3
+    relative = pyfilter.Compound({"y": pyfilter.HierarchicalDelta(relative=2.0**-8)})
+    return [
+        RecordCase("records_padded", values, pyfilter.Compound(bounds), fill),
+        RecordCase("records_update", after, relative, None, before),
+    ]
 
 
 def cases() -> list[GoldenCase]:

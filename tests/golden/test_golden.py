@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import adaptive_grid, adaptive_model, bins, bins_writer, decoder, packed, progressive
+from reference import adaptive_grid, adaptive_model, bins, bins_writer, decoder, packed, progressive, records
 
 import pyfilter
 from pyfilter.registry import registry
@@ -29,10 +29,13 @@ from .cases import (
     HAND_MADE_PROGRESSIVE,
     HAND_MADE_STREAMS,
     GoldenCase,
+    RecordCase,
     cases,
+    record_cases,
 )
 
 FRAMES = sorted(FOLDER.glob("v*.pyf"))
+OF_VALUES = [path for path in FRAMES if not records.is_records(path.read_bytes())]
 EACH = pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
 HOW = "write it with: pytest tests/golden --write-golden"
 
@@ -66,6 +69,8 @@ def test_library(path: Path) -> None:
         with config:
             levels.add(config.cpu_level)
             assert_same(pyfilter.decode(frame), values)
+            if values.dtype.names is not None:  # records are decoded whole
+                continue
             n = values.size
             for start, stop in {(0, n), (n // 3, n // 2), (0, min(n, 33)), (n, n), (max(0, n - 1), n)}:
                 assert_same(pyfilter.decode(frame, start, stop), values.reshape(-1)[start:stop])
@@ -73,10 +78,12 @@ def test_library(path: Path) -> None:
 
 
 CASES = cases()
+RECORDS = record_cases()
+ALL: list[GoldenCase | RecordCase] = [*CASES, *RECORDS]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_encoder(case: GoldenCase) -> None:
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
+def test_encoder(case: GoldenCase | RecordCase) -> None:
     path = FOLDER / f"{writer.stem(case.name, case.version)}.pyf"
     assert path.exists(), f"golden file {path.name} is missing; {HOW}"
     same = case.encode() == path.read_bytes()
@@ -113,8 +120,31 @@ def test_values_keep_their_bound(case: GoldenCase) -> None:
     assert values[~finite].tobytes() == given[~finite].tobytes()
 
 
+@pytest.mark.parametrize("case", RECORDS, ids=lambda case: case.name)
+def test_records_keep_their_bounds(case: RecordCase) -> None:
+    path = FOLDER / f"{writer.stem(case.name, case.version)}.pyf"
+    info, decoded = pyfilter.records_info(path.read_bytes()), expected(path).view(case.values.dtype)
+    carried = [column.frame.carried_bound for column in info.columns]
+    assert any(carried) is (case.before is not None)
+    for name in case.values.dtype.names or ():
+        fields = case.values.dtype.fields
+        assert fields is not None
+        offset = fields[name][1]
+        bound = next(column.frame.error_bound for column in info.columns if column.offset == offset)
+        given, values = case.values[name], decoded[name]
+        if bound == 0:
+            assert values.tobytes() == given.tobytes(), name
+            continue
+        assert name in case.codec.fields
+        finite = np.isfinite(given)
+        for part in ("real", "imag"):
+            error = getattr(values[finite], part).astype("f8") - getattr(given[finite], part).astype("f8")
+            assert np.abs(error).max() <= bound, name
+        assert values[~finite].tobytes() == given[~finite].tobytes()
+
+
 def test_names() -> None:
-    names = [case.name for case in CASES]
+    names = [case.name for case in ALL]
     assert len(set(names)) == len(names)
     assert set(ENCODED_DIFFERENTLY) <= set(names)
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
@@ -155,12 +185,12 @@ def test_pairs_and_size() -> None:
 
 def test_all_of_the_format_is_there() -> None:
     """Codecs, dtypes, modes, block dimensions, raw frames, flags, ranks, and every kind of rate code."""
-    headers = [decoder.parse_header(path.read_bytes()) for path in FRAMES]
+    headers = [decoder.parse_header(path.read_bytes()) for path in OF_VALUES]
     numbers = {np.dtype(spec.numpy): spec for spec in registry().dtypes.values()}
     pairs = {(h.codec, numbers[h.element].name) for h in headers}
     taken = {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
     assert pairs == {(codec, name) for codec, name in taken if codec != ADAPTIVE or name[0] in "fc" or name == "bf16"}
-    assert {(h.codec, path.name[:2]) for h, path in zip(headers, FRAMES, strict=True)} == {
+    assert {(h.codec, path.name[:2]) for h, path in zip(headers, OF_VALUES, strict=True)} == {
         (decoder.CUSZP2, "v1"),
         (decoder.LOSSLESS, "v1"),
         (decoder.HIERARCHICAL_DELTA, "v2"),
@@ -186,7 +216,7 @@ def test_all_of_the_format_is_there() -> None:
     assert any(h.value_count == 0 for h in headers)
     rates: set[int] = set()
     uniform: set[bool] = set()
-    for path, header in zip(FRAMES, headers, strict=True):
+    for path, header in zip(OF_VALUES, headers, strict=True):
         if header.codec in (decoder.CUSZP2, decoder.LOSSLESS) and not header.raw and not header.bins:
             tile = decoder.parse_tiles(path.read_bytes(), header)
             rates |= set(() if tile is None else tile.codes.tolist())
@@ -198,7 +228,7 @@ def test_all_of_the_format_is_there() -> None:
 
 def test_all_of_the_packed_tiles_is_there() -> None:
     """Tile shapes and orders of both dtypes, bit-exact frames, and every part that a tile can have."""
-    headers = [(path, decoder.parse_header(path.read_bytes())) for path in FRAMES]
+    headers = [(path, decoder.parse_header(path.read_bytes())) for path in OF_VALUES]
     tiled = [
         (path, h) for path, h in headers if h.codec == decoder.HIERARCHICAL_DELTA and not h.raw and h.dtype.kind == "f"
     ]
@@ -237,7 +267,7 @@ def test_all_of_the_packed_tiles_is_there() -> None:
 
 def test_all_of_the_integers_is_there() -> None:
     """Every dtype quantised, bit-exact, with missing and verbatim values, in every tile shape; steps odd and even."""
-    headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in FRAMES]
+    headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in OF_VALUES]
     tiled = [(frame, h) for frame, h in headers if h.packed and not h.raw and h.dtype.kind != "f"]
     kinds = {np.dtype(dtype) for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")}
     for exact in (False, True):
@@ -266,7 +296,7 @@ def test_writing_never_overwrites(tmp_path: Path) -> None:
 
 def test_all_of_adaptive_is_there() -> None:
     """Kinds of tiles with up to three refining passes, masks, components, both orders of axes, units of many tiles."""
-    headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in FRAMES]
+    headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in OF_VALUES]
     found: set[tuple[Any, ...]] = set()
     for frame, h in headers:
         if h.codec == decoder.ADAPTIVE and not h.raw:
@@ -286,7 +316,7 @@ def test_all_of_adaptive_is_there() -> None:
 def test_all_of_bins_is_there() -> None:
     """Every kind of numbers of every dtype, strides, contexts, tables, escapes, raw frames, no values."""
     found: set[tuple[Any, ...]] = set()
-    for frame, h in ((path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in FRAMES):
+    for frame, h in ((path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in OF_VALUES):
         if not h.bins or h.raw:
             found.add(("raw", h.bins))
             continue
@@ -306,7 +336,7 @@ def test_all_of_bins_is_there() -> None:
 
 def test_all_of_the_segments_is_there() -> None:
     """Levels, tiles of every form, both predictions, planes of all sizes, and every kind of special values."""
-    frames = [path.read_bytes() for path in FRAMES]
+    frames = [path.read_bytes() for path in OF_VALUES]
     headers = [(frame, decoder.parse_header(frame)) for frame in frames]
     heads = [
         (h, progressive.parse_head(frame, h))

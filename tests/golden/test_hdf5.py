@@ -15,7 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from reference import decoder
+from reference import decoder, records
 
 import pyfilter
 
@@ -32,6 +32,12 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with h5py.File(path, "w", libver=("earliest", "v110")) as file:
         for source in FRAMES:
             frame = source.read_bytes()
+            if records.is_records(frame):
+                dtype = expected(source).dtype
+                shape = expected(source).shape
+                made = file.create_dataset(source.stem, shape, dtype, chunks=shape, **pyfilter.Compound({}))
+                made.id.write_direct_chunk((0,), frame)
+                continue
             header = decoder.parse_header(frame)
             if not header.shape or 0 in header.shape or header.element.kind in "bV":  # h5py has no such types
                 continue
@@ -67,6 +73,8 @@ def kinds() -> list[str]:
     found: dict[bytes, str] = {}
     for path in FRAMES:
         frame = path.read_bytes()
+        if records.is_records(frame):  # whose text tests/hdf5/test_records.py reads
+            continue
         header = decoder.parse_header(frame)
         if header.shape and 0 not in header.shape and header.element.kind not in "bV":
             found.setdefault(frame[4:5] + frame[8:11] + frame[48:56], path.stem)

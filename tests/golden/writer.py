@@ -16,7 +16,7 @@ from reference import decoder
 
 import pyfilter
 
-from .cases import FOLDER, cases, hand_made
+from .cases import FOLDER, GoldenCase, RecordCase, cases, hand_made, record_cases
 
 MANIFEST = "MANIFEST.sha256"
 
@@ -68,7 +68,8 @@ def write_pair(folder: Path, name: str, version: int, frame: bytes, values: NDAr
 def write_missing(folder: Path = FOLDER) -> list[Path]:
     """Write what is missing; return the files written."""
     written = []
-    for case in cases():
+    every: list[GoldenCase | RecordCase] = [*cases(), *record_cases()]
+    for case in every:
         frame = case.encode()
         written += write_pair(folder, case.name, case.version, frame, pyfilter.decode(frame))
     for name, frame, values in hand_made():

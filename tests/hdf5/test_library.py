@@ -191,7 +191,7 @@ BROKEN = [
     ((*GOOD[:6], 1 | 1 << 11, *GOOD[7:]), "word 6 is 0x801"),
     ((*GOOD[:7], 1, *GOOD[8:]), "fill value 0x1 does not fit"),
     ((*GOOD[:6], 1 | 1 << 9, 0, 1, *GOOD[9:]), "fill value 0x100000000 does not fit"),
-    ((STAMP + (1 << 24), *GOOD[1:]), "layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"),
+    ((STAMP + (2 << 24), *GOOD[1:]), "layout version '3', pyfilter .* knows '1' and '2': a newer pyfilter is needed"),
     ((GOOD[0], 256, *GOOD[2:]), "codec 256 and bound mode 1, allowed: 0 to 255"),
 ]
 

@@ -17,13 +17,13 @@ from reference.library import Library
 
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
-NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
+NEWER = r"layout version '3', pyfilter .* knows '1' and '2': a newer pyfilter is needed"
 KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\), 5 \(particles\), 6 \(progressive\)"
 DELTA, LORENZO, PROGRESSIVE = 3, 4, 6
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),
     ((1, 1), "2 words given, at least 3 needed"),
-    ((2, 1, 1, *double(1.0)), r"cd_values\[0\] is 2: unknown layout version, this pyfilter \(.*\) knows 1"),
+    ((3, 1, 1, *double(1.0)), r"cd_values\[0\] is 3: unknown layout version, this pyfilter \(.*\) knows 1"),
     ((52907, 1, 1), r"cd_values\[0\] is 52907: unknown layout version"),
     ((1, 0, 1, *double(1.0)), rf"cd_values\[1\] is 0: unknown codec, .* knows {KNOWN}"),
     ((1, 9, 1, *double(1.0)), rf"cd_values\[1\] is 9: unknown codec, .* knows {KNOWN}"),
@@ -61,7 +61,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(mode=3, codec=PROGRESSIVE), "progressive does not take bound mode 3"),
     (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),
-    ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), NEWER),
+    ((STAMP + (2 << 24), *words()[1:], 1, 0, 0, 0), NEWER),
     ((STAMP, *words()[1:]), "6 words for a chunk of rank 0, must be 10"),
     ((*stored(words(), "f4", (5, 5)), 0), "15 words for a chunk of rank 2, must be 10"),
     (stored(words(), "f4", (5, 0)), "chunk dimension 1 is 0"),
@@ -217,7 +217,7 @@ def test_words_of_a_newer_layout_in_a_file(tmp_path: Path, library: Library) -> 
         file.create_dataset("x", data=field((10, 10)), chunks=(5, 5), **compressed())
     content = path.read_bytes()
     assert content.count(b"PYF1") == 1
-    path.write_bytes(content.replace(b"PYF1", b"PYF2"))
+    path.write_bytes(content.replace(b"PYF1", b"PYF3"))
     with h5py.File(path, "r+") as file:
         with pytest.raises(
             OSError, match=r"filter returned failure|a newer pyfilter is needed"

@@ -58,6 +58,10 @@ MODEL = "kernels/adaptive/model_read.hpp"
 BINS = "kernels/lossless/cpu/binned_unit.hpp"
 BIN_MODEL = "kernels/lossless/binned_model.cpp"
 CD_VALUES = "filter/cd_values.cpp"
+RECORD_HEADER = "kernels/core/records_header.cpp"
+RECORD_CODE = "kernels/core/records.cpp"
+RECORD_CHUNKS = "filter/record_filter.cpp"
+RECORD_TESTS = ("contract/test_records.py", "hdf5/test_records.py")
 
 #: the encoder's checks that a decoded value is within the bound
 BOUNDS_KEPT = (
@@ -425,4 +429,41 @@ PARAMETERS = (
            "if (request.bound_mode == Bound::none && request.bound < 0)", REQUESTS),
 )  # fmt: skip
 
-MUTANTS = (*BOUNDS_KEPT, *SPECIAL_VALUES, *CARRIED, *FRAME_HEADER, *DECODERS, *PARAMETERS)
+#: records: columns in a container
+RECORDS = (
+    Mutant(
+        "columns make up a record", RECORD_HEADER, "if (bytes != info->record_bytes) return",
+        "if (bytes < info->record_bytes) return", RECORD_TESTS,
+    ),
+    Mutant(
+        "columns fill the frame", RECORD_HEADER, "if (at != info->frame_bytes) return",
+        "if (at > info->frame_bytes) return", RECORD_TESTS,
+    ),
+    Mutant(
+        "a column within the frame", RECORD_HEADER, "if (part.size > info->frame_bytes - at) return",
+        "if (part.size > info->frame_bytes) return", RECORD_TESTS,
+        "the check behind it, of the place where the column ends, and the sum of all find the same frames",
+    ),
+    Mutant(
+        "bytes between columns are zero", RECORD_HEADER, "if (bytes[at] != 0) return",
+        "if (bytes[at] == 2) return", RECORD_TESTS,
+    ),
+    Mutant(
+        "a column has the values of all records", RECORD_CODE, "column.value_bytes != info.record_count * part.bytes)",
+        "column.value_bytes > info.record_count * part.bytes)", RECORD_TESTS,
+    ),
+    Mutant(
+        "values of records move once", RECORD_CODE, "encode_beside_old(column.request, before.of(i),",
+        "encode_beside_old(column.request, OldFrames{},", RECORD_TESTS,
+    ),
+    Mutant(
+        "frames have the dataset's fields", RECORD_CHUNKS, "info.parts[i].bytes == column.bytes &&", "true &&",
+        RECORD_TESTS,
+    ),
+    Mutant(
+        "codecs of one field", "filter/record_dataset.cpp", "if ((*numbers)[k] != 0)", "if ((*numbers)[k] > 99)",
+        RECORD_TESTS,
+    ),
+)  # fmt: skip
+
+MUTANTS = (*BOUNDS_KEPT, *SPECIAL_VALUES, *CARRIED, *FRAME_HEADER, *DECODERS, *PARAMETERS, *RECORDS)

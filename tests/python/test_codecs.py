@@ -117,7 +117,7 @@ def test_block_dims_of_one_may_be_written_as_itself() -> None:
         ((), "3 to 6"),
         ((1, 2), "3 to 6"),
         ((1, 2, 0, 0, 0, 0, 0), "3 to 6"),
-        ((2, 2, 0), "version"),
+        ((3, 2, 0), "version"),
         ((1, 99, 0), "99"),
         ((1, 1, 0), "mode"),
         ((1, 2, 1, 0, 1), "mode"),

@@ -278,7 +278,7 @@ def test_psnr_is_of_the_whole_array(file: h5py.File, kind: Any) -> None:
     ours = values[values != -999]
     spread = float(ours.max()) - float(ours.min())
     stored = pyfilter.codec_of(dataset)
-    assert stored is not None
+    assert isinstance(stored, pyfilter.Codec)
     assert stored == codec.with_absolute(stored.bound[1])
     assert 0.999 < stored.bound[1] / (spread * 10**-2.5) <= 1
     assert pyfilter.verify(values, pyfilter.read(dataset), codec, fill_value=-999.0).psnr >= 50

@@ -44,7 +44,7 @@ def codecs(path: Path, group: str = "/") -> dict[str, pyfilter.Codec]:
     with h5py.File(path) as file:
         items = {name: item for name, item in file[group].items() if isinstance(item, h5py.Dataset)}
         found = {name: pyfilter.codec_of(item) for name, item in items.items()}
-    return {name: codec for name, codec in found.items() if codec is not None}
+    return {name: codec for name, codec in found.items() if isinstance(codec, pyfilter.Codec)}
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])

@@ -4,8 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-particles.py section 12, progressive.py section 13, adaptive.py section 14, bins.py section 15, parts.py what they
-share. Neighbours: encoder.py and the files named _writer.py write what this reads.
+particles.py section 12, progressive.py section 13, adaptive.py section 14, bins.py section 15, records.py section 17,
+parts.py what they share. Neighbours: encoder.py and the files named _writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import adaptive, bins, packed, particles, progressive, streams
+from . import adaptive, bins, packed, particles, progressive, records, streams
 from .header import (
     ADAPTIVE,
     B8,
@@ -217,7 +217,9 @@ def codes_of_residuals(z: Array, outliers: NDArray[np.uint64], planes: Ints, hea
 
 
 def decode(frame: bytes) -> Array:
-    """Decode a frame: an array of the frame's shape and (little-endian) type."""
+    """Decode a frame: an array of the frame's shape and (little-endian) type; of records section 17."""
+    if records.is_records(frame):
+        return records.decode_records(frame, decode)
     header = parse_header(frame)
     if len(frame) < header.frame_bytes:
         raise TruncatedFrame(f"{len(frame)} bytes of a frame of {header.frame_bytes}")

@@ -42,7 +42,7 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
 CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION = 6, 7, 8

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from .encoder import Block, Spec, write_frame, write_header, write_raw
 from .header import B8, BF16, C64, C128, DERIVED_VERSION, F16
-from .hostile_tools import CORRUPT, TOO_NEW, TRUNCATED, Hostile, changed_field, hostile, patch, seal
+from .hostile_tools import CORRUPT, FORMAT_VERSION, TOO_NEW, TRUNCATED, Hostile, changed_field, hostile, patch, seal
 
 CUSZP2 = Spec(codec="cuszp2", dtype="f4", dims=(80,), bound=0.25, step=0.5, sentinel=0x501502F9)
 WIDE = replace(CUSZP2, dtype="f8")
@@ -44,7 +44,7 @@ def crafted() -> Iterator[Hostile]:
         name = f"{spec.codec} of dtype {dtype}"
         for version in range(1, DERIVED_VERSION):
             yield changed_field(good, name, "format_version", 4, "B", version)
-        yield changed_field(good, name, "format_version", 4, "B", DERIVED_VERSION + 1, TOO_NEW)
+        yield changed_field(good, name, "format_version", 4, "B", FORMAT_VERSION + 1, TOO_NEW)
         for codec in (5, 6):
             yield changed_field(good, name, "codec", 8, "B", codec)
         for code in (0, LATEST, 31, 32, 43, 255):

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace pyfilter::filter {
+namespace pyfilter {
 
 constexpr bool needs_swap(bool big_endian) { return big_endian != (std::endian::native == std::endian::big); }
 
@@ -39,4 +39,4 @@ inline void swap_values(const void* from, void* to, std::size_t bytes, std::size
   }
 }
 
-}  // namespace pyfilter::filter
+}  // namespace pyfilter
