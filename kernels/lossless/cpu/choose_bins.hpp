@@ -109,6 +109,9 @@ inline std::vector<Interval> join_parts(const std::vector<Interval>& parts, std:
   return joined;
 }
 
+// 2^bits; 1 for 64 bits, which frames of earlier builds depend on.
+inline std::uint64_t numbers_of(std::uint32_t bits) { return std::uint64_t{1} << (bits & 63); }
+
 // Sets bins and their levels. Bins also cover values between and beyond the sample's.
 template <class U>
 inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& intervals, BinModel& model) {
@@ -121,8 +124,8 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
     if (model.bins == kMostBins) return;
     model.lowest[model.bins] = low;
     model.bits[model.bins++] = static_cast<std::uint8_t>(bits);
-    full = bits >= order.width || low + ((std::uint64_t{1} << bits) - 1) >= most;
-    end = low + (std::uint64_t{1} << bits);
+    full = bits >= order.width || low + (numbers_of(bits) - 1) >= most;
+    end = low + numbers_of(bits);
   };
   std::size_t left = intervals.size();
   for (const Interval& interval : intervals) {
@@ -130,7 +133,7 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
     const auto bits = static_cast<std::uint32_t>(bit_width(interval.high - interval.low));
     if (model.bins + 2 + left < kMostBins && !full && interval.low > end) {
       // numbers before the interval: first use its spare offsets, then add a bin
-      const std::uint64_t spare = (std::uint64_t{1} << bits) - 1 - (interval.high - interval.low);
+      const std::uint64_t spare = numbers_of(bits) - 1 - (interval.high - interval.low);
       const std::uint64_t low = interval.low - std::min(spare, interval.low - end);
       if (low > end) add(end, static_cast<std::uint32_t>(bit_width(low - end - 1)));
       add(low, bits);
@@ -144,7 +147,7 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
   std::uint32_t least = ~0u, largest = 0, total = 0;
   for (const Interval& i : intervals) total += i.count;
   const auto middle = [&](std::uint64_t low, std::uint32_t bits) {
-    return static_cast<U>(low + ((std::uint64_t{1} << bits) >> 1));
+    return static_cast<U>(low + (numbers_of(bits) >> 1));
   };
   for (const Interval& i : intervals) {
     const std::uint32_t halves = order.halves(static_cast<U>(i.low + (i.high - i.low) / 2));
