@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from reference.library import Library
 
 from . import support
+from .filter_calls import FilterClass
 
 
 def find_library() -> Path | None:
@@ -68,3 +70,10 @@ def script(env: dict[str, str]) -> Callable[..., str]:
 def tool(env: dict[str, str]) -> Callable[..., str]:
     """Run a command-line program in that environment."""
     return lambda name, *arguments, check=True: support.run_tool(name, *arguments, env=env, check=check)
+
+
+@pytest.fixture(scope="session")
+def filter_class(library: Library) -> FilterClass:
+    library.c.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
+    found: FilterClass = library.c.H5PLget_plugin_info().contents
+    return found

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 
 import pyfilter
 
-from .support import FILTER_ID, field
+from .filter_calls import DECODE, Chunk, FilterClass
+from .support import field
 
 CODECS: dict[str, pyfilter.Codec] = {
     "Cuszp2": pyfilter.Cuszp2(absolute=1e-3),
@@ -24,52 +24,23 @@ CODECS: dict[str, pyfilter.Codec] = {
     "Progressive": pyfilter.Progressive(absolute=1e-3),
     "Lossless": pyfilter.Lossless(),
 }
-REVERSE = 0x0100  # H5Z_FLAG_REVERSE
 CHUNK, CHUNKS, WORKERS = (40, 50), 12, 8
-Filter = ctypes.CFUNCTYPE(
-    ctypes.c_size_t, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_void_p),
-)  # fmt: skip
-
-
-class FilterClass(ctypes.Structure):
-    """H5Z_class2_t."""
-
-    _fields_ = [
-        ("version", ctypes.c_int), ("id", ctypes.c_int), ("encoder_present", ctypes.c_uint),
-        ("decoder_present", ctypes.c_uint), ("name", ctypes.c_char_p), ("can_apply", ctypes.c_void_p),
-        ("set_local", ctypes.c_void_p), ("filter", ctypes.c_void_p),
-    ]  # fmt: skip
 
 
 class Caller:
     """Calls the plugin's filter function with memory of its own for each call."""
 
-    def __init__(self, path: Path, words: tuple[int, ...]) -> None:
-        plugin = ctypes.CDLL(str(path))
-        plugin.H5PLget_plugin_info.restype = ctypes.POINTER(FilterClass)
-        described = plugin.H5PLget_plugin_info().contents
-        assert described.id == FILTER_ID
-        self.filter = Filter(described.filter)
-        self.words = (ctypes.c_uint * len(words))(*words)
-        self.libc = ctypes.CDLL(None)
-        self.libc.malloc.restype = ctypes.c_void_p
-        self.libc.malloc.argtypes = [ctypes.c_size_t]
-        self.libc.free.argtypes = [ctypes.c_void_p]
+    def __init__(self, filter_class: FilterClass, words: tuple[int, ...]) -> None:
+        self.filter_class, self.words = filter_class, words
 
     def __call__(self, flags: int, given: bytes) -> bytes | None:
         """Return what the filter makes of a buffer; None: it failed."""
-        size, buffer = ctypes.c_size_t(len(given)), ctypes.c_void_p(self.libc.malloc(len(given)))
-        ctypes.memmove(buffer, given, len(given))
-        made = self.filter(flags, len(self.words), self.words, len(given), ctypes.byref(size), ctypes.byref(buffer))
-        assert made <= size.value  # HDF5 2.2 and later refuse anything else
-        out = ctypes.string_at(buffer.value, made) if made and buffer.value else None
-        self.libc.free(buffer)
-        return out
+        chunk = Chunk(given)
+        return chunk.content if chunk.call(self.filter_class, flags, self.words) else None
 
 
 @pytest.fixture(params=CODECS)
-def chunks(request: pytest.FixtureRequest, library_path: Path, tmp_path: Path) -> Any:
+def chunks(request: pytest.FixtureRequest, filter_class: FilterClass, tmp_path: Path) -> Any:
     """Return the filter, and frames, original and decoded values of all chunks, as HDF5 has them."""
     values = field((CHUNK[0] * CHUNKS, CHUNK[1]))
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -78,7 +49,7 @@ def chunks(request: pytest.FixtureRequest, library_path: Path, tmp_path: Path) -
         words = file["x"].id.get_create_plist().get_filter(0)[2]
         frames = [file["x"].id.read_direct_chunk((CHUNK[0] * i, 0))[1] for i in range(CHUNKS)]
         decoded = file["x"][...].reshape(CHUNKS, *CHUNK)
-    return Caller(library_path, words), frames, values.reshape(CHUNKS, *CHUNK), decoded
+    return Caller(filter_class, words), frames, values.reshape(CHUNKS, *CHUNK), decoded
 
 
 def test_chunks_are_decoded_and_encoded_side_by_side(chunks: Any) -> None:
@@ -90,8 +61,8 @@ def test_chunks_are_decoded_and_encoded_side_by_side(chunks: Any) -> None:
         if turn % 5 == 4:
             damaged = bytearray(frames[i])
             damaged[20] ^= 0xFF  # in the header, whose checksum finds it
-            assert call(REVERSE, bytes(damaged)) is None
-        assert call(REVERSE, frames[i]) == decoded[i].tobytes()
+            assert call(DECODE, bytes(damaged)) is None
+        assert call(DECODE, frames[i]) == decoded[i].tobytes()
         assert call(0, values[i].tobytes()) == frames[i]
 
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -105,14 +76,14 @@ def test_chunks_are_written_in_part_side_by_side(chunks: Any) -> None:
 
     def work(i: int) -> None:
         frame = frames[i]
-        expected = np.frombuffer(call(REVERSE, frame), "f4").reshape(CHUNK).copy()
+        expected = np.frombuffer(call(DECODE, frame), "f4").reshape(CHUNK).copy()
         for turn in range(5):
             part = np.s_[7 * turn : 7 * turn + 5, i : 20 + i]
             new = field(CHUNK, seed=100 + turn)[part]
             written = expected.copy()
             written[part] = new
             frame = call(0, written.tobytes())
-            made = np.frombuffer(call(REVERSE, frame), "f4").reshape(CHUNK)
+            made = np.frombuffer(call(DECODE, frame), "f4").reshape(CHUNK)
             assert float(np.abs(made[part].astype("f8") - new).max()) <= (1e-3 if bound else 0)
             made = made.copy()
             expected[part] = made[part]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from .filter_calls import FilterClass
 from .support import stored, words
-from .test_library import FilterClass
 
 F32, F64_BIG, I8_BIG, OTHER = 1, 4, 6, 100
 COMPOUND, ENUMERATION, COMPLEX_CLASS, FLOAT = 6, 8, 11, 1

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 import struct
 import subprocess
 import zlib
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from reference.library import Library
 
+from .filter_calls import DECODE, Chunk, FilterClass
 from .support import FILTER_ID, STAMP, field, lossless, run_tool, stored, words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,33 +86,6 @@ def test_the_header_compiles(tmp_path: Path, compiler: str, standard: str) -> No
     assert done.returncode == 0, done.stderr
 
 
-FilterCallback = ctypes.CFUNCTYPE(
-    c_size_t, c_uint, c_size_t, POINTER(c_uint), c_size_t, POINTER(c_size_t), POINTER(c_void_p)
-)
-
-
-class FilterClass(ctypes.Structure):
-    """H5Z_class2_t."""
-
-    _fields_: ClassVar[Any] = (
-        ("version", c_int),
-        ("id", c_int),
-        ("encoder_present", c_uint),
-        ("decoder_present", c_uint),
-        ("name", c_char_p),
-        ("can_apply", c_void_p),
-        ("set_local", c_void_p),
-        ("filter", FilterCallback),
-    )
-
-
-@pytest.fixture(scope="module")
-def filter_class(library: Library) -> FilterClass:
-    library.c.H5PLget_plugin_info.restype = POINTER(FilterClass)
-    found: FilterClass = library.c.H5PLget_plugin_info().contents
-    return found
-
-
 def test_class_table(library: Library, filter_class: FilterClass) -> None:
     assert library.c.H5PLget_plugin_type() == 0
     assert (filter_class.version, filter_class.id) == (1, FILTER_ID)
@@ -124,37 +95,6 @@ def test_class_table(library: Library, filter_class: FilterClass) -> None:
     assert filter_class.set_local
 
 
-class Chunk:
-    """A buffer as HDF5 would give it: from malloc, which the filter falls back to as no libhdf5 calls it here."""
-
-    def __init__(self, content: bytes) -> None:
-        self.c = ctypes.CDLL(None)
-        self.c.malloc.restype = c_void_p
-        self.c.malloc.argtypes = [c_size_t]
-        self.c.free.argtypes = [c_void_p]
-        self.pointer = c_void_p(self.c.malloc(len(content)))
-        self.capacity = c_size_t(len(content))
-        self.used = len(content)
-        ctypes.memmove(self.pointer, content, len(content))
-
-    def call(self, filter_class: FilterClass, flags: int, values: tuple[int, ...], used: int | None = None) -> int:
-        array = (c_uint * len(values))(*values)
-        used = self.used if used is None else used
-        done: int = filter_class.filter(flags, len(values), array, used, byref(self.capacity), byref(self.pointer))
-        if done:
-            self.used = done
-        return done
-
-    @property
-    def content(self) -> bytes:
-        assert self.used <= self.capacity.value
-        return ctypes.string_at(self.pointer, self.used)
-
-    def __del__(self) -> None:
-        self.c.free(self.pointer)
-
-
-DECODE = 0x100
 SHAPE = (64, 64)
 
 

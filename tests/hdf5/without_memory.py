@@ -122,7 +122,7 @@ def try_codec(library: Library, refusing: Refusing, name: str) -> int:
 
 def try_filter(library: Library, refusing: Refusing, big_endian: bool) -> int:
     """Without a libhdf5 the filter has memory of malloc. A chunk is decoded, then encoded beside its frame."""
-    from .test_library import FilterClass
+    from .filter_calls import FilterClass
 
     library.c.H5PLget_plugin_info.restype = c_void_p
     of = FilterClass.from_address(library.c.H5PLget_plugin_info())
