@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from reference.library import Library
 
+from .filter_calls import DECODE, Chunk, FilterClass
 from .support import Array, field, stored, words
-from .test_library import DECODE, Chunk, FilterClass, filter_class
 
-__all__ = ["filter_class"]
 BOUND, RELATIVE, HIERARCHICAL_DELTA = 1e-3, 2, 3
 
 
