@@ -151,8 +151,8 @@ class Memory {
     return got >= 0 ? got : errno == EFAULT ? 0 : -1;
   }
 
-  // Finds the chunk that shares the most samples with `chunk`, at least half of those that are not 0, and that are of
-  // one part.
+  // Finds the chunk with the most samples equal to those of `chunk`. It must share half of the samples of one part that
+  // are not 0.
   std::shared_ptr<const DecodedFrame> find_similar(std::uint64_t key, const CachedChunk& chunk) const {
     const Samples samples = sample(chunk);
     const auto nonzero = static_cast<std::size_t>(

@@ -27,7 +27,7 @@ TESTS = (
     "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[filter-20000]",
     "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[round_trip-3000]",
 )
-#: Files of the decoders, and of what encoders and decoders share. Those of encoders alone are left out.
+#: Files that decoders use; encoders may use them, too. Files that only encoders use are left out.
 DECODERS = (
     r"core/(header|cpu_driver|grid|types|bits|tile_shape)\.[ch]pp",
     r"(cuszp2|hierarchical_delta|lossless)/codec\.cpp",

@@ -50,7 +50,7 @@ __device__ __forceinline__ std::uint32_t bits_from(const std::uint32_t* words, s
   return __funnelshift_r(words[at / 32], bit > 32 - count ? words[at / 32 + 1] : 0, bit);
 }
 
-// Originals, with the made values in place of those that `skip` has a bit for, two apart.
+// The originals, but where a bit of `skip` is set the made value: its error is 0. Bit 2 k belongs to value k.
 template <class Int>
 __device__ __forceinline__ Wide<Int> with_made(const Wide<Int>& originals, const Wide<Int>& made, std::uint32_t skip) {
   Wide<Int> out;
