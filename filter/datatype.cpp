@@ -115,15 +115,19 @@ const char* class_name(const Hdf5& hdf5, hid_t type) {
   return known ? kTypeClassNames[type_class] : "unknown class";
 }
 
+Status check_enum(const ElementType& type, const Request& request, const char* subject) noexcept {
+  if (!type.is_enum || is_exact(request)) return kOk;
+  return fail(Code::unsupported,
+              "%s an enumeration (such as h5py's bool), whose values must not change. A bound of %g is given, allowed: "
+              "codec lossless, or an absolute bound of 0",
+              subject, request.bound);
+}
+
 Status read_datatype(const Hdf5& hdf5, hid_t type, Request* request) noexcept {
   const ElementType found =
       hdf5.H5Tget_class(type) == kClassCompound ? complex_pair(hdf5, type) : element_type(hdf5, type);
   if (found.dtype == Dtype::none) return refuse(hdf5, type, request->codec);
-  if (found.is_enum && !is_exact(*request))
-    return fail(Code::unsupported,
-                "the dataset is of an enumeration (such as h5py's bool), whose values must not change. A bound of %g "
-                "is given, allowed: codec lossless, or an absolute bound of 0",
-                request->bound);
+  PYF_TRY(check_enum(found, *request, "the dataset is of"));
   request->dtype = found.dtype;
   request->source_big_endian = found.big_endian;
   return kOk;

@@ -40,6 +40,9 @@ ElementType complex_pair(const Hdf5& hdf5, hid_t type);
 // "compound": the name of a datatype's class.
 const char* class_name(const Hdf5& hdf5, hid_t type);
 
+// Refuses a bound for an enumeration; `subject` begins the sentence, as "it is".
+Status check_enum(const ElementType& type, const Request& request, const char* subject) noexcept;
+
 // Sets dtype and byte order of a request. Complex numbers are compound types of two floats, as h5py and netCDF4 write
 // them, or HDF5 2's own class. An enumeration has the dtype of its integers, which must not change. Error: unsupported,
 // with the types that the request's codec takes.

@@ -41,15 +41,9 @@ struct ChunkOfValues {
 Status encode_values(const Hdf5& hdf5, const Request& request, const Origins& origins, const void* values,
                      Chunk& chunk) {
   const std::size_t capacity = max_frame_bytes(request);
-  if (capacity == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
-  ChunkBuffer frame(hdf5, capacity);
-  if (frame.data() == nullptr) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", capacity);
-  std::size_t frame_bytes = 0;
-  PYF_TRY(encode_beside_old(request, frames_of(origins), values, chunk.bytes, frame.data(), capacity, &frame_bytes));
-  frame.shrink(frame_bytes);
-  frame.replace(chunk.buffer, chunk.buffer_bytes);
-  chunk.bytes = frame_bytes;
-  return kOk;
+  return encode_in_place(hdf5, capacity, chunk, [&](void* frame, std::size_t* frame_bytes) {
+    return encode_beside_old(request, frames_of(origins), values, chunk.bytes, frame, capacity, frame_bytes);
+  });
 }
 
 Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words, Chunk& chunk) {
@@ -73,12 +67,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
 Status check_frame(const Request& request, const Chunk& chunk) {
   FrameInfo info;
   PYF_TRY(frame_info(*chunk.buffer, chunk.bytes, &info));
-  if (info.frame_bytes > chunk.bytes)
-    return fail(Code::truncated, "truncated chunk: %zu of %llu bytes", chunk.bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (info.frame_bytes < chunk.bytes)
-    return fail(Code::corrupt, "corrupt chunk: %zu bytes, but its frame has %llu", chunk.bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
+  PYF_TRY(check_chunk_bytes(info.frame_bytes, chunk));
   if (info.dtype != request.dtype || info.source_big_endian != request.source_big_endian)
     return fail(Code::corrupt, "corrupt chunk: its frame holds dtype %d%s, the dataset has %d%s",
                 static_cast<int>(info.dtype), info.source_big_endian ? " (big-endian)" : "",

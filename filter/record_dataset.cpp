@@ -49,15 +49,6 @@ Status match_names(const RecordSettings& settings, const std::vector<Field>& fie
   return kOk;
 }
 
-Status check_enum(const Field& field, const Request& request) {
-  const bool exact = request.bound_mode == Bound::none || (request.bound_mode == Bound::absolute && request.bound == 0);
-  if (!field.element.is_enum || exact) return kOk;
-  return fail(Code::unsupported,
-              "it is an enumeration (such as h5py's bool), whose values must not change. A bound of %g is given, "
-              "allowed: codec lossless, or an absolute bound of 0",
-              request.bound);
-}
-
 Status make_column(const Field& field, unsigned number, const RecordSettings& settings, const Shape& shape,
                    Column* column) {
   if (field.element.dtype == Dtype::none) {
@@ -72,7 +63,7 @@ Status make_column(const Field& field, unsigned number, const RecordSettings& se
   request.codec = registry::kExactCodec;
   request.parameters = settings.others;
   if (number != 0) request = settings.fields[number - 1].request;
-  PYF_TRY(check_enum(field, request));
+  PYF_TRY(check_enum(field.element, request, "it is"));
   request.dtype = field.element.dtype;
   request.source_big_endian = field.element.big_endian;
   *column = value_column(shape, request, field.dims);

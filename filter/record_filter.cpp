@@ -57,16 +57,9 @@ Status encode_records_chunk(const Hdf5& hdf5, const unsigned* words, std::size_t
   if (const auto parts = sampled_parts(records); !parts.empty())
     origins = find_origins({words, word_count, *chunk.buffer, chunk.bytes, record_bytes(records), parts});
   const std::size_t capacity = max_records_bytes(records);
-  if (capacity == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
-  ChunkBuffer frame(hdf5, capacity);
-  if (frame.data() == nullptr) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", capacity);
-  std::size_t frame_bytes = 0;
-  PYF_TRY(
-      encode_records(records, frames_of(origins), *chunk.buffer, chunk.bytes, frame.data(), capacity, &frame_bytes));
-  frame.shrink(frame_bytes);
-  frame.replace(chunk.buffer, chunk.buffer_bytes);
-  chunk.bytes = frame_bytes;
-  return kOk;
+  return encode_in_place(hdf5, capacity, chunk, [&](void* frame, std::size_t* frame_bytes) {
+    return encode_records(records, frames_of(origins), *chunk.buffer, chunk.bytes, frame, capacity, frame_bytes);
+  });
 }
 
 Status decode_records_chunk(const Hdf5& hdf5, const unsigned* words, std::size_t word_count, Chunk& chunk) {
@@ -76,12 +69,7 @@ Status decode_records_chunk(const Hdf5& hdf5, const unsigned* words, std::size_t
   PYF_TRY(read_records(*chunk.buffer, chunk.bytes, &info));
   const Records& records = columns.records;
   const std::size_t bytes = records_value_bytes(records);
-  if (info.frame_bytes > chunk.bytes)
-    return fail(Code::truncated, "truncated chunk: %zu of %llu bytes", chunk.bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (info.frame_bytes < chunk.bytes)
-    return fail(Code::corrupt, "corrupt chunk: %zu bytes, but its frame has %llu", chunk.bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
+  PYF_TRY(check_chunk_bytes(info.frame_bytes, chunk));
   PYF_TRY(check_columns(records, info, *chunk.buffer));
   ChunkBuffer values(hdf5, bytes);
   if (values.data() == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of records", bytes);

@@ -87,7 +87,7 @@ Status read_settings(Reader& reader, RecordSettings* settings) {
   return reader.complete() ? kOk : malformed("too few words");
 }
 
-// Checks a field's settings as those of a dataset of one type.
+// Checks a field's codec and bound, as cd_values of a dataset of this one type are checked.
 Status check_field(const FieldSettings& field) {
   Request checked;
   const Words words = user_words(field.request);
@@ -219,10 +219,9 @@ void put_column(const Records& records, const Column& column, unsigned field, st
 }  // namespace
 
 Status in_field(const std::string& name, const Status& status) {
-  if (status.ok()) return status;
-  char text[400];
-  std::snprintf(text, sizeof text, "%s", last_error());
-  return fail(status.code, "field '%.80s': %s", name.c_str(), text);
+  char place[96];
+  std::snprintf(place, sizeof place, "field '%.80s'", name.c_str());
+  return fail_in(place, status);
 }
 
 bool is_of_records(const unsigned* words, std::size_t count) noexcept {

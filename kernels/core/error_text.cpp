@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "core/api.hpp"
 
@@ -18,6 +19,13 @@ Status fail(Code code, const char* format, ...) noexcept {
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   return {code, text};
+}
+
+Status fail_in(const char* place, const Status& status) noexcept {
+  if (status.ok()) return status;
+  char what[sizeof text];
+  std::memcpy(what, text, sizeof what);
+  return fail(status.code, "%s: %s", place, what);
 }
 
 const char* last_error() noexcept { return text; }

@@ -10,5 +10,7 @@ namespace pyfilter {
 [[gnu::format(printf, 2, 3)]]
 #endif
 Status fail(Code code, const char* format, ...) noexcept;
+// Puts where it happened in front of the text of a failure: "place: text". A status that is ok stays so.
+Status fail_in(const char* place, const Status& status) noexcept;
 
 }  // namespace pyfilter

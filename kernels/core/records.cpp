@@ -80,10 +80,9 @@ Status no_memory(std::size_t bytes) { return fail(Code::no_memory, "no memory fo
 
 // Adds the number of a column to the text of a failure.
 Status in_column(std::size_t number, const Status& status) {
-  if (status.ok()) return status;
-  char text[400];
-  std::snprintf(text, sizeof text, "%s", last_error());
-  return fail(status.code, "column %zu: %s", number, text);
+  char place[32];
+  std::snprintf(place, sizeof place, "column %zu", number);
+  return fail_in(place, status);
 }
 
 Shape with_dims(const Shape& records, const std::vector<std::uint64_t>& dims) {
@@ -286,12 +285,7 @@ Status read_column(const void* frame, const RecordsInfo& info, std::size_t numbe
 Status decode_records(const void* frame, std::size_t frame_bytes, void* values, std::size_t value_bytes) {
   RecordsInfo info;
   PYF_TRY(read_records(frame, frame_bytes, &info));
-  if (info.frame_bytes > frame_bytes)
-    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (info.frame_bytes < frame_bytes)
-    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
+  PYF_TRY(check_frame_bytes(info.frame_bytes, frame_bytes));
   if (info.value_bytes != value_bytes)
     return fail(Code::invalid_argument, "a buffer of %zu bytes for records, exactly %llu are decoded", value_bytes,
                 static_cast<unsigned long long>(info.value_bytes));

@@ -164,14 +164,19 @@ Status check_request(const Request& request) noexcept {
   return kOk;
 }
 
+Status check_frame_bytes(std::uint64_t in_header, std::size_t frame_bytes) noexcept {
+  if (in_header > frame_bytes)
+    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
+                static_cast<unsigned long long>(in_header));
+  if (in_header < frame_bytes)
+    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
+                static_cast<unsigned long long>(in_header));
+  return kOk;
+}
+
 Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
                     std::size_t value_bytes) noexcept {
-  if (info.frame_bytes > frame_bytes)
-    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (info.frame_bytes < frame_bytes)
-    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
+  PYF_TRY(check_frame_bytes(info.frame_bytes, frame_bytes));
   if (start > stop || stop > info.value_count)
     return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
                 static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),

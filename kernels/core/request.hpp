@@ -33,7 +33,9 @@ std::uint8_t version_of(const registry::CodecRow& row,
 // Checks that codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;
 
-// Checks that a frame of `frame_bytes` bytes has the size in its header and holds the values [start, stop), and that
+// Checks that a frame of `frame_bytes` bytes has the size in its header.
+Status check_frame_bytes(std::uint64_t in_header, std::size_t frame_bytes) noexcept;
+// The same, and that it holds the values [start, stop), and that
 // these take `value_bytes` bytes.
 Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
                     std::size_t value_bytes) noexcept;

@@ -301,12 +301,12 @@ FRAME_HEADER = (
         "frame[11] > kMaxRank)", HEADER,
     ),
     Mutant(
-        "frame cut short", CHECKS, "if (info.frame_bytes > frame_bytes)", "if (info.frame_bytes > frame_bytes + 1)",
+        "frame cut short", CHECKS, "if (in_header > frame_bytes)", "if (in_header > frame_bytes + 1)",
         HEADER,
     ),
     Mutant(
-        "bytes behind a frame", CHECKS, "if (info.frame_bytes < frame_bytes)",
-        "if (info.frame_bytes + 1 < frame_bytes)", HEADER,
+        "bytes behind a frame", CHECKS, "if (in_header < frame_bytes)",
+        "if (in_header + 1 < frame_bytes)", HEADER,
     ),
     Mutant(
         "range of values inside the frame", CHECKS, "if (start > stop || stop > info.value_count)",
