@@ -15,8 +15,8 @@ import h5py
 import numpy as np
 from h5py import h5fd, h5p, h5s
 
-from pyfilter import dtypes, h5, plugin
-from pyfilter._chunks import layout, transfer
+from pyfilter import dtypes, plugin
+from pyfilter._chunks import creation, layout, transfer
 from pyfilter.codecs.base import Codec, absolute_of
 from pyfilter.errors import InvalidArgument, PyfilterError, Unsupported
 from pyfilter.frames import make_request, plain_array
@@ -101,12 +101,7 @@ def create_dataset(
 
     def local() -> _Part:
         nonlocal values
-        refused = [
-            key for key in (*h5.REFUSED, "devices") if kwargs.get(key) is not None and kwargs.get(key) is not False
-        ]
-        if refused:
-            message = f"{', '.join(refused)} cannot be given here: the codec is the compression, parts give the shape"
-            raise InvalidArgument(message)
+        creation.refuse_settings(kwargs, "parts give the shape", "devices")
         if not isinstance(codec, Codec):
             message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
             raise Unsupported(message)

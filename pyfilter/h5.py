@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from pyfilter import dtypes, guarantees, mpi, plugin
-from pyfilter._chunks import detached, pipeline, transfer, zero_extents
+from pyfilter._chunks import creation, detached, pipeline, transfer, zero_extents
 from pyfilter._chunks import layout as chunk_shapes
 from pyfilter._chunks.selection import basic_selection, with_kept_axes, wrong_out
 from pyfilter.codecs.base import Codec, absolute_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pyfilter.frames import DeviceArray
     from pyfilter.gpu.devices import Devices
     from pyfilter.guarantees import Guarantee
-
-REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
 
 
 def create_dataset(
@@ -119,10 +117,7 @@ def create_dataset(
         from pyfilter.collective import create_dataset as create
 
         return create(group, name, data, codec, comm=comm, devices=devices, **more)
-    refused = [key for key in REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
-    if refused:
-        message = f"{', '.join(refused)} cannot be given here: the codec is the compression, the data gives the shape"
-        raise InvalidArgument(message)
+    creation.refuse_settings(kwargs, "the data gives the shape")
     if not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
@@ -136,9 +131,7 @@ def create_dataset(
     dtypes.require_exact_enum(codec, dtype)
     dtypes.refuse_bfloat16(dtype)
     fillvalue = dtypes.hdf5_fill(fillvalue, dtype)
-    if source.shape is None or source.shape == ():
-        message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
-        raise Unsupported(message)
+    creation.require_chunks(source)
     limits = (None,) * len(source.shape) if maxshape is True else maxshape
     shape = chunk_shapes.chosen(chunks, source.shape, dtype.itemsize, limits or None, codec.edges)
     if dtype != source.dtype:
@@ -149,17 +142,13 @@ def create_dataset(
         dataset = zero_extents.create(group, name, source.shape, limits or None, shape, **settings)
     else:
         dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **settings)
-    try:
+    with creation.removed_on_failure(group, name):
         if guarantee is not None and not codec.is_lossless:
             guarantees.describe(dataset, guarantee.fitted(dataset))
         with mpi.explained("the dataset" if name is None else str(name), mpi.CREATE):
             _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():
             dataset.attrs[key] = value
-    except BaseException:
-        if name is not None:
-            del group[name]
-        raise
     return dataset
 
 

@@ -35,7 +35,23 @@ MAX_RANK = 32
 CHUNK_WAITING, CHUNK_DONE, CHUNK_LEFT = 0, 1, 2
 
 
-class Request(ctypes.Structure):
+class Sized(ctypes.Structure):
+    """A structure that begins with its own size, by which the library knows its layout."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"struct_bytes": ctypes.sizeof(type(self)), **fields})
+
+
+class Shaped(Sized):
+    """One that has the rank and dims of an array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, slowest dimension first."""
+        return tuple(self.dims[: self.rank])
+
+
+class Request(Shaped):
     """``pyf_request``: what to encode and how."""
 
     _fields_ = (
@@ -55,16 +71,8 @@ class Request(ctypes.Structure):
         ("fill_imaginary", c_uint64),
     )
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**{"struct_bytes": ctypes.sizeof(Request), **fields})
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape, slowest dimension first."""
-        return tuple(self.dims[: self.rank])
-
-
-class Info(ctypes.Structure):
+class Info(Shaped):
     """``pyf_info``: what a frame's header says."""
 
     _fields_ = (
@@ -90,16 +98,8 @@ class Info(ctypes.Structure):
         ("carried_bound", c_double),
     )
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**{"struct_bytes": ctypes.sizeof(Info), **fields})
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape, slowest dimension first."""
-        return tuple(self.dims[: self.rank])
-
-
-class Records(ctypes.Structure):
+class Records(Sized):
     """``pyf_records``: an array of records, and how each of their columns is encoded."""
 
     _fields_ = (
@@ -112,11 +112,8 @@ class Records(ctypes.Structure):
         ("reserved", c_uint32),
     )
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**{"struct_bytes": ctypes.sizeof(Records), **fields})
 
-
-class RecordsInfo(ctypes.Structure):
+class RecordsInfo(Shaped):
     """``pyf_records_info``: what the header of a frame of records says."""
 
     _fields_ = (
@@ -130,14 +127,6 @@ class RecordsInfo(ctypes.Structure):
         ("reserved", c_uint32),
         ("dims", c_uint64 * MAX_RANK),
     )
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**{"struct_bytes": ctypes.sizeof(RecordsInfo), **fields})
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the array of records."""
-        return tuple(self.dims[: self.rank])
 
 
 class Column(ctypes.Structure):

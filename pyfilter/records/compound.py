@@ -107,7 +107,7 @@ class Compound(FilterRefBase):
         """Return the codec of a field by its full name ("position.x"): its own, or that of a compound it is in."""
         found: Codec = self._others
         for name, codec in self._fields.items():
-            if field == name or field.startswith(f"{name}."):
+            if names_field(name, field):
                 found = codec
         return found
 
@@ -146,6 +146,11 @@ class Compound(FilterRefBase):
         """Return the call that makes this object, defaults left out."""
         more = "" if self._others == Lossless() else f", others={self._others!r}"
         return f"Compound({dict(self._fields)!r}{more})"
+
+
+def names_field(name: str, field: str) -> bool:
+    """Whether a name is that of a field, or of a compound that the field is in."""
+    return field == name or field.startswith(f"{name}.")
 
 
 def is_of_records(words: Sequence[int]) -> bool:

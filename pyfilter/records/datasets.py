@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfilter import h5, plugin
-from pyfilter._chunks import layout
+from pyfilter._chunks import creation, layout
 from pyfilter.errors import Unsupported
 from pyfilter.records import fields as record_fields
-from pyfilter.records.compound import Compound
+from pyfilter.records.compound import Compound, names_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ def resolve(compound: Compound, source: Any, fill_value: object, chunk: tuple[in
     record = record_fields.record_of(fill_value, source.dtype)
     resolved: dict[str, Codec] = {}
     for name, codec in compound.fields.items():
-        members = [field for field in fields if field.name == name or field.name.startswith(f"{name}.")]
+        members = [field for field in fields if names_field(name, field.name)]
         for field in members:
             found = record_fields.codec_for(compound, field)
             fill = record_fields.fill_of(field, record, found)
@@ -94,9 +94,7 @@ def create(
     source = h5.source_of(data)
     wanted = kwargs.pop("dtype", None)
     dtype = np.dtype(source.dtype if wanted is None else wanted)
-    if source.shape is None or source.shape == ():
-        message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
-        raise Unsupported(message)
+    creation.require_chunks(source)
     if dtype != source.dtype:
         source = np.asarray(source[...]).astype(dtype)
     limits = (None,) * len(source.shape) if maxshape is True else maxshape
@@ -105,13 +103,9 @@ def create(
     codec = resolve(compound, source, None if record is None else record[()], shape)
     made = {"dtype": dtype, "fillvalue": None if record is None else record[()], "compression": codec, **kwargs}
     dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **made)
-    try:
+    with creation.removed_on_failure(group, name):
         for region in layout.slabs(source.shape, shape, dtype.itemsize, _SLAB_BYTES):
             dataset[region] = source[region]
         for key, value in (attributes or {}).items():
             dataset.attrs[key] = value
-    except BaseException:
-        if name is not None:
-            del group[name]
-        raise
     return dataset

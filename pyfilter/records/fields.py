@@ -10,6 +10,7 @@ import numpy as np
 
 from pyfilter import dtypes
 from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.records.compound import names_field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def check_names(compound: Compound, fields: list[Field]) -> None:
     """
     taken: dict[str, str] = {}
     for name in compound.fields:
-        named = [field.name for field in fields if field.name == name or field.name.startswith(f"{name}.")]
+        named = [field.name for field in fields if names_field(name, field.name)]
         if not named:
             known = ", ".join(field.name for field in fields if field.name)
             message = f"a codec is given for field {name!r}, but the type has {known}"

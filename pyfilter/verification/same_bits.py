@@ -21,6 +21,8 @@ from pyfilter.errors import Unsupported
 from pyfilter.verification.bounds import Verification
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 _SLAB_BYTES = 32 << 20
@@ -53,23 +55,23 @@ def compare(before: h5py.Dataset, after: h5py.Dataset) -> Verification:
     Verification
         With bound 0; ``max_error`` is NaN where values differ, as there is no measure for them.
     """
+    regions: Iterable[tuple[slice, ...]] = ()
+    if before.shape is not None:  # else it has no values at all
+        regions = layout.slabs(before.shape, (1,) * before.ndim, max(before.dtype.itemsize, 1), _SLAB_BYTES)
+    return summary(equal(_values(before, region), _values(after, region), before.id, after.id) for region in regions)
+
+
+def summary(parts: Iterable[NDArray[np.bool_]]) -> Verification:
+    """Return the result for values of which the parts say whether they are the same, one part behind the other."""
     count = bad = 0
     first: int | None = None
-    if before.shape is not None:  # else it has no values at all
-        itemsize = max(before.dtype.itemsize, 1)
-        for region in layout.slabs(before.shape, (1,) * before.ndim, itemsize, _SLAB_BYTES):
-            x, y = (_values(item, region) for item in (before, after))
-            same = equal(x, y, before.id, after.id).reshape(-1)
-            wrong = int(same.size - np.count_nonzero(same))
-            if wrong and first is None:
-                first = count + int(np.argmin(same))
-            count += same.size
-            bad += wrong
-    return summary(count, bad, first)
-
-
-def summary(count: int, bad: int, first: int | None) -> Verification:
-    """Return the result for ``count`` values, of which ``bad`` differ, the ``first`` of them at this index."""
+    for part in parts:
+        same = part.reshape(-1)
+        wrong = int(same.size - np.count_nonzero(same))
+        if wrong and first is None:
+            first = count + int(np.argmin(same))
+        count += same.size
+        bad += wrong
     return Verification(
         ok=bad == 0,
         bound=0.0,
