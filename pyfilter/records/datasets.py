@@ -90,6 +90,7 @@ def create(
     if refused:
         message = f"{', '.join(refused)} cannot be given for records (a compound type)"
         raise Unsupported(message)
+    creation.refuse_settings(kwargs, "the data gives the shape")
     plugin.refresh()
     source = h5.source_of(data)
     wanted = kwargs.pop("dtype", None)

@@ -230,6 +230,7 @@ def test_refused_datasets(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for more, text in (
             ({"devices": "all"}, "devices cannot be given for records"),
+            ({"compression": "gzip"}, "compression cannot be given here"),
             ({"guarantee": pyfilter.Guarantee(low=0, high=1)}, "guarantee cannot be given for records"),
             ({"fillvalue": 5.5j}, "is not a record|different elements"),
         ):
