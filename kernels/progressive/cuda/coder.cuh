@@ -53,12 +53,16 @@ cudaError_t launch_put_specials(const SpecialDecode& job, cudaStream_t stream) {
   return launch(put_verbatim_kernel<T>, dim3(1, job.job.frame_count), 32, stream, job);
 }
 
-template <class T>
-cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cudaStream_t stream) {
+// Blocks that share the values of each frame.
+inline dim3 scan_blocks(const ProgressiveEncode& job) {
   constexpr std::uint64_t kEach = 16 * kScanThreads, kMostBlocks = 2112;
   const unsigned frames = job.frame_count;
-  const auto blocks = static_cast<unsigned>(std::min(job.count / kEach + 1, kMostBlocks / frames + 1));
-  const dim3 each(1, frames), all(blocks, frames);
+  return dim3(static_cast<unsigned>(std::min(job.count / kEach + 1, kMostBlocks / frames + 1)), frames);
+}
+
+template <class T>
+cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cudaStream_t stream) {
+  const dim3 each(1, job.frame_count), all = scan_blocks(job);
   PYF_CUDA_TRY(launch(begin_chunks_kernel<T>, each, 32, stream, job));
   PYF_CUDA_TRY(launch(scan_values_kernel<T>, all, kScanThreads, stream, job));
   PYF_CUDA_TRY(launch(look_kernel<T>, each, 64, stream, job));
@@ -139,10 +143,7 @@ cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout
 
 template <class T>
 cudaError_t launch_quantise_specials(const ProgressiveEncode& job, cudaStream_t stream) {
-  constexpr std::uint64_t kEach = 16 * kScanThreads, kMostBlocks = 2112;
-  const unsigned frames = job.frame_count;
-  const auto blocks = static_cast<unsigned>(std::min(job.count / kEach + 1, kMostBlocks / frames + 1));
-  const dim3 each(1, frames), all(blocks, frames);
+  const dim3 each(1, job.frame_count), all = scan_blocks(job);
   PYF_CUDA_TRY(launch(begin_specials_kernel, each, 32, stream, job));
   PYF_CUDA_TRY(launch(find_sentinel_kernel<T>, all, kScanThreads, stream, job));
   PYF_CUDA_TRY(launch(name_sentinel_kernel<T>, each, 32, stream, job));

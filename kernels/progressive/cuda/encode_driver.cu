@@ -254,8 +254,8 @@ class SpecialArrays {
   Workspace workspace_;
 };
 
-// From the integers of a batch to its frames: those of chunks with special values if there is memory for these.
-Status encode_integers(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const Request& request,
+// From the integers of a batch to its frames. If `job` has SpecialArrays: the frames of chunks with special values.
+Status encode_integers(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const FrameInfo& info,
                        const CudaEncodeBatch& batch, const ReaderMemory& readers, const ProgressiveEncode& job,
                        const EncodeArrays& own, std::vector<Begin>& begins) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
@@ -278,7 +278,6 @@ Status encode_integers(const ProgressiveKernels& kernels, const ProgressivePlan&
               ? measure_by_levels(kernels, layout, job, readers, most, stream)
               : measure_by_passes(kernels, plan, job, most, stream));
 
-  const FrameInfo info = frame_template(request, request.codec, job.count);
   EncodeParams frame = {};
   frame.chunks = static_cast<std::uint32_t>(batch.count);
   frame.frames = static_cast<std::uint8_t*>(batch.frames);
@@ -342,13 +341,13 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
       return begin.outcome == Outcome::progressive || begin.outcome == Outcome::raw;
     });
   }
-  if (ordinary) PYF_TRY(encode_integers(*kernels, plan, request, batch, readers, job, own, begins));
+  if (ordinary) PYF_TRY(encode_integers(*kernels, plan, info, batch, readers, job, own, begins));
   if (std::any_of(begins.begin(), begins.end(), [](const Begin& begin) { return begin.outcome == Outcome::special; })) {
     SpecialArrays special(job, batch.count, stream);
     PYF_TRY(special.allocate());
     std::vector<Begin> others(batch.count);
     PYF_TRY(check(kernels->quantise_specials(job, stream), "launch of the quantiser"));
-    PYF_TRY(encode_integers(*kernels, plan, request, batch, readers, job, own, others));
+    PYF_TRY(encode_integers(*kernels, plan, info, batch, readers, job, own, others));
   }
   for (std::size_t i = 0; i < batch.count; ++i)
     if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
