@@ -60,9 +60,7 @@ void read_settings(const unsigned* words, std::size_t count, Request* request) {
   request->codec = static_cast<std::uint8_t>(words[1]);
   request->bound_mode = static_cast<Bound>(words[2]);
   request->bound = count >= 5 ? std::bit_cast<double>(join(words[3], words[4])) : 0.0;
-  if (count >= 6)
-    for (unsigned byte = 0; byte < 4; ++byte)
-      request->parameters[byte] = static_cast<std::uint8_t>(words[5] >> 8 * byte);
+  if (count >= 6) set_parameters(words[5], request->parameters);
 }
 
 bool takes_integers(const Request& request) {
@@ -205,7 +203,7 @@ Words user_words(const Request& request) noexcept {
   out.values[2] = static_cast<unsigned>(request.bound_mode);
   out.values[3] = low_word(bound);
   out.values[4] = high_word(bound);
-  for (unsigned byte = 0; byte < 4; ++byte) out.values[5] |= unsigned{request.parameters[byte]} << 8 * byte;
+  out.values[5] = parameter_word(request.parameters);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "core/status.hpp"
 #include "core/types.hpp"
@@ -17,6 +18,16 @@ constexpr int max_stored_rank(Dtype dtype) { return is_complex(dtype) ? 4 : 5; }
 // Word 6 of the stored form: dtype and flags.
 inline constexpr std::size_t kTypeWord = 6;
 inline constexpr unsigned kTypeWithoutZeros = 1u << 10;  // Request::without_zeros
+
+// The first four parameters of a codec as a word, the first one lowest.
+constexpr unsigned parameter_word(const std::array<std::uint8_t, kParameterBytes>& parameters) {
+  unsigned word = 0;
+  for (unsigned byte = 0; byte < 4; ++byte) word |= unsigned{parameters[byte]} << 8 * byte;
+  return word;
+}
+constexpr void set_parameters(unsigned word, std::array<std::uint8_t, kParameterBytes>& parameters) {
+  for (unsigned byte = 0; byte < 4; ++byte) parameters[byte] = static_cast<std::uint8_t>(word >> 8 * byte);
+}
 
 struct Words {
   std::array<unsigned, kMaxWords> values{};

@@ -68,7 +68,7 @@ Status malformed(const char* what) { return fail(Code::corrupt, "cd_values of re
 Status read_settings(Reader& reader, RecordSettings* settings) {
   *settings = {};
   const unsigned count = reader.word(), others = reader.word();
-  for (unsigned byte = 0; byte < 4; ++byte) settings->others[byte] = static_cast<std::uint8_t>(others >> 8 * byte);
+  set_parameters(others, settings->others);
   if (count > kMaxRecordWords) return malformed("more fields than words");
   for (unsigned i = 0; i < count; ++i) {
     FieldSettings field;
@@ -76,9 +76,7 @@ Status read_settings(Reader& reader, RecordSettings* settings) {
     field.request.codec = static_cast<std::uint8_t>(head & 0xFF);
     field.request.bound_mode = static_cast<Bound>(head >> 8 & 0xFF);
     field.request.bound = std::bit_cast<double>(reader.wide());
-    const unsigned parameters = reader.word();
-    for (unsigned byte = 0; byte < 4; ++byte)
-      field.request.parameters[byte] = static_cast<std::uint8_t>(parameters >> 8 * byte);
+    set_parameters(reader.word(), field.request.parameters);
     field.name = reader.text(head >> 16);
     if (!reader.complete()) return malformed("they end within a field, or a name is not padded with zeros");
     if (field.name.empty()) return malformed("a field without a name");
@@ -161,12 +159,6 @@ Status read_columns(Reader& reader, const RecordSettings& settings, RecordColumn
 void put_wide(std::vector<unsigned>* words, std::uint64_t value) {
   words->push_back(static_cast<unsigned>(value));
   words->push_back(static_cast<unsigned>(value >> 32));
-}
-
-unsigned parameter_word(const std::array<std::uint8_t, kParameterBytes>& parameters) {
-  unsigned word = 0;
-  for (unsigned byte = 0; byte < 4; ++byte) word |= unsigned{parameters[byte]} << 8 * byte;
-  return word;
 }
 
 void put_text(std::vector<unsigned>* words, const std::string& text) {
