@@ -96,9 +96,14 @@ def require(codec_name: str, dtype: np.dtype[Any]) -> int:
     return code
 
 
-def on_devices(dtype: np.dtype[Any]) -> bool:
-    """Whether there are CUDA kernels for values of this type: for floats of 32 and 64 bits and integers."""
+def is_base(dtype: np.dtype[Any]) -> bool:
+    """Whether codecs encode values of this type as they are: floats of 32 and 64 bits and integers."""
     return code_of(dtype) is not None and dtype.kind in "fiu" and (dtype.kind != "f" or dtype.itemsize >= 4)
+
+
+def on_devices(dtype: np.dtype[Any]) -> bool:
+    """Whether chunks of this type are moved to and from devices: all but bfloat16 and structures."""
+    return code_of(dtype) is not None and dtype.kind in "biufc"
 
 
 def require_exact_enum(codec: Codec, dtype: np.dtype[Any]) -> None:

@@ -10,9 +10,11 @@
 
 #include "adaptive/grid.hpp"
 #include "adaptive/taps.hpp"
+#include "core/base_values.hpp"
 #include "core/cuda/channel.hpp"
 #include "core/cuda/driver.hpp"
 #include "core/grid.hpp"
+#include "core/half_values.hpp"
 #include "core/status.hpp"
 #include "core/types.hpp"
 #include "particles/device.hpp"
@@ -25,50 +27,62 @@ struct ProgressiveSummary;
 struct ProgressivePart;
 
 // Functions of the host library that the CUDA library calls: F(result, name, (parameters), (arguments)).
-#define PYF_HOST_FUNCTIONS(F)                                                                                        \
-  F(AdaptiveTaps, adaptive_taps, (TileKind kind), (kind))                                                            \
-  F(Status, check_decode,                                                                                            \
-    (const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,                        \
-     std::size_t value_bytes),                                                                                       \
-    (info, frame_bytes, start, stop, value_bytes))                                                                   \
-  F(Status, check_order_request,                                                                                     \
-    (const Request& request, std::size_t value_bytes, std::uint64_t* count, int* coordinates),                       \
-    (request, value_bytes, count, coordinates))                                                                      \
-  F(Status, check_request, (const Request& request), (request))                                                      \
-  F(const char*, dtype_name, (Dtype dtype), (dtype))                                                                 \
-  F(bool, encodes_on_devices, (const Request& request), (request))                                                   \
-  F(Status, encode_on_cpu,                                                                                           \
-    (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t frame_capacity,   \
-     std::size_t* frame_bytes),                                                                                      \
-    (request, values, value_bytes, frame, frame_capacity, frame_bytes))                                              \
-  F(const registry::CodecRow*, find_codec, (std::uint8_t id), (id))                                                  \
-  F(void, finish_header, (const FrameInfo& info, std::uint8_t* out), (info, out))                                    \
-  F(Status, frame_info, (const void* frame, std::size_t available, FrameInfo* info), (frame, available, info))       \
-  F(FrameInfo, frame_template, (const Request& request, std::uint8_t codec, std::uint64_t count),                    \
-    (request, codec, count))                                                                                         \
-  F(Request, lorenzo_request, (const Request& request), (request))                                                   \
-  F(AdaptiveGrid, make_adaptive_grid, (const Shape& shape, std::uint64_t values, bool across),                       \
-    (shape, values, across))                                                                                         \
-  F(Grid, make_grid, (const Shape& shape, std::uint64_t values, int block_dims), (shape, values, block_dims))        \
-  F(Grid, make_packed_grid, (const Shape& shape, std::uint64_t values, int tile_shape), (shape, values, tile_shape)) \
-  F(Grid, make_run_grid, (std::uint64_t values, std::uint64_t tile_values), (values, tile_values))                   \
-  F(std::size_t, max_frame_bytes, (const Request& request), (request))                                               \
-  F(Status, no_kernel, (const FrameInfo& info), (info))                                                              \
-  F(bool, on_devices, (const FrameInfo& info), (info))                                                               \
-  F(void, parallel_for,                                                                                              \
-    (int threads, std::uint64_t count, void (*run)(void* context, std::uint64_t index), void* context),              \
-    (threads, count, run, context))                                                                                  \
-  F(Status, progressive_parts,                                                                                       \
-    (const void* frame, std::size_t available, std::uint32_t level, ProgressivePart* parts, std::uint32_t count),    \
-    (frame, available, level, parts, count))                                                                         \
-  F(Status, progressive_summary, (const void* frame, std::size_t available, ProgressiveSummary* summary),            \
-    (frame, available, summary))                                                                                     \
-  F(int, resolved_threads, (), ())                                                                                   \
-  F(void, tiles_of_range,                                                                                            \
-    (const Grid& grid, std::uint64_t start, std::uint64_t stop, std::uint64_t* first, std::uint64_t* last),          \
-    (grid, start, stop, first, last))                                                                                \
-  F(Request, tried_request, (const Request& request, double bound, std::uint64_t particles, int coordinates),        \
-    (request, bound, particles, coordinates))                                                                        \
+#define PYF_HOST_FUNCTIONS(F)                                                                                          \
+  F(AdaptiveTaps, adaptive_taps, (TileKind kind), (kind))                                                              \
+  F(FrameInfo, base_info, (const FrameInfo& info), (info))                                                             \
+  F(Request, base_request, (const Request& request), (request))                                                        \
+  F(Status, check_decode,                                                                                              \
+    (const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,                          \
+     std::size_t value_bytes),                                                                                         \
+    (info, frame_bytes, start, stop, value_bytes))                                                                     \
+  F(Status, check_order_request,                                                                                       \
+    (const Request& request, std::size_t value_bytes, std::uint64_t* count, int* coordinates),                         \
+    (request, value_bytes, count, coordinates))                                                                        \
+  F(Status, check_request, (const Request& request), (request))                                                        \
+  F(Status, derived_header,                                                                                            \
+    (const Request& request, const void* frame, std::size_t frame_bytes, void* header, std::size_t* derived_bytes),    \
+    (request, frame, frame_bytes, header, derived_bytes))                                                              \
+  F(const char*, dtype_name, (Dtype dtype), (dtype))                                                                   \
+  F(bool, encodes_on_devices, (const Request& request), (request))                                                     \
+  F(Status, encode_on_cpu,                                                                                             \
+    (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t frame_capacity,     \
+     std::size_t* frame_bytes),                                                                                        \
+    (request, values, value_bytes, frame, frame_capacity, frame_bytes))                                                \
+  F(Request, exact_request, (const Request& request), (request))                                                       \
+  F(const registry::CodecRow*, find_codec, (std::uint8_t id), (id))                                                    \
+  F(void, finish_header, (const FrameInfo& info, std::uint8_t* out), (info, out))                                      \
+  F(Status, frame_info, (const void* frame, std::size_t available, FrameInfo* info), (frame, available, info))         \
+  F(FrameInfo, frame_template, (const Request& request, std::uint8_t codec, std::uint64_t count),                      \
+    (request, codec, count))                                                                                           \
+  F(HalfBound, half_bound, (const Request& base, Dtype dtype, const HalfExtremes& extremes), (base, dtype, extremes))  \
+  F(Request, lorenzo_request, (const Request& request), (request))                                                     \
+  F(AdaptiveGrid, make_adaptive_grid, (const Shape& shape, std::uint64_t values, bool across),                         \
+    (shape, values, across))                                                                                           \
+  F(Grid, make_grid, (const Shape& shape, std::uint64_t values, int block_dims), (shape, values, block_dims))          \
+  F(Grid, make_packed_grid, (const Shape& shape, std::uint64_t values, int tile_shape), (shape, values, tile_shape))   \
+  F(Grid, make_run_grid, (std::uint64_t values, std::uint64_t tile_values), (values, tile_values))                     \
+  F(std::size_t, max_frame_bytes, (const Request& request), (request))                                                 \
+  F(bool, may_become_fill, (const Request& base, const HalfExtremes& extremes, double bound), (base, extremes, bound)) \
+  F(Status, name_half_frame,                                                                                           \
+    (const Request& request, double bound, void* frame, std::size_t* frame_bytes, FrameInfo* info),                    \
+    (request, bound, frame, frame_bytes, info))                                                                        \
+  F(Status, no_kernel, (const FrameInfo& info), (info))                                                                \
+  F(bool, on_devices, (const FrameInfo& info), (info))                                                                 \
+  F(void, parallel_for,                                                                                                \
+    (int threads, std::uint64_t count, void (*run)(void* context, std::uint64_t index), void* context),                \
+    (threads, count, run, context))                                                                                    \
+  F(Status, progressive_parts,                                                                                         \
+    (const void* frame, std::size_t available, std::uint32_t level, ProgressivePart* parts, std::uint32_t count),      \
+    (frame, available, level, parts, count))                                                                           \
+  F(Status, progressive_summary, (const void* frame, std::size_t available, ProgressiveSummary* summary),              \
+    (frame, available, summary))                                                                                       \
+  F(int, resolved_threads, (), ())                                                                                     \
+  F(SentinelTest, sentinel_test, (const Request& request), (request))                                                  \
+  F(void, tiles_of_range,                                                                                              \
+    (const Grid& grid, std::uint64_t start, std::uint64_t stop, std::uint64_t* first, std::uint64_t* last),            \
+    (grid, start, stop, first, last))                                                                                  \
+  F(Request, tried_request, (const Request& request, double bound, std::uint64_t particles, int coordinates),          \
+    (request, bound, particles, coordinates))                                                                          \
   F(bool, value_count, (const Shape& shape, std::uint64_t* count), (shape, count))
 
 // Functions of the CUDA library that the host library calls.

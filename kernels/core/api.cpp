@@ -34,14 +34,14 @@ static Status encode_checked(const Request& asked, const void* values, std::size
 
 // Encodes `count` values of a derived type: the request and the sizes have been checked.
 static Status encode_derived(const Request& request, const void* values, std::uint64_t count, void* frame,
-                             std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) {
+                             std::size_t frame_capacity, std::size_t* frame_bytes) {
   const std::size_t value_bytes = count * dtype_bytes(request.dtype);
   const auto base = base_memory(value_bytes);
   if (!base) return fail(Code::no_memory, "no memory for %zu bytes of values", value_bytes);
   to_base(request.dtype, values, count, base.get());
   Request of_base = base_request(request);
   if (needs_exact(request, values, count)) of_base = exact_request(of_base);
-  PYF_TRY(encode_checked(of_base, base.get(), value_bytes, frame, frame_capacity, frame_bytes, may_use_device));
+  PYF_TRY(encode_checked(of_base, base.get(), value_bytes, frame, frame_capacity, frame_bytes, false));
   return name_derived(request, frame, frame_bytes);
 }
 
@@ -58,14 +58,12 @@ static Status encode_checked(const Request& asked, const void* values, std::size
   if (frame_capacity < max_frame_bytes(request))
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
-  if (has_half_bound(request))
-    return encode_halves(request, values, count, frame, frame_capacity, frame_bytes, may_use_device);
-  if (is_derived(request.dtype))
-    return encode_derived(request, values, count, frame, frame_capacity, frame_bytes, may_use_device);
   // on device failure (no memory, a fork) encode on the CPU
   if (may_use_device && prefers_cuda() && encodes_on_devices(request) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
+  if (has_half_bound(request)) return encode_halves(request, values, count, frame, frame_capacity, frame_bytes);
+  if (is_derived(request.dtype)) return encode_derived(request, values, count, frame, frame_capacity, frame_bytes);
   return encode_frame(request, values, count, static_cast<std::uint8_t*>(frame), frame_bytes);
 }
 
@@ -136,11 +134,11 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   PYF_TRY(check_decode(info, frame_bytes, start, stop, value_bytes));
   const auto* payload = static_cast<const std::uint8_t*>(frame) + info.header_bytes;
   const std::size_t payload_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes);
-  if (is_derived(info.dtype)) return decode_derived(info, payload, payload_bytes, start, stop, values);
   // on device failure, or for a damaged frame, decode on the CPU and report its error
   if (prefers_cuda() && !info.stored_raw && on_devices(info) &&
       cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
+  if (is_derived(info.dtype)) return decode_derived(info, payload, payload_bytes, start, stop, values);
   return decode_payload(info, payload, payload_bytes, start, stop, values);
 }
 

@@ -68,11 +68,10 @@ void join(const Conversion& job, std::uint64_t i) {
   std::memcpy(job.to + (2 * i + 1) * sizeof(Part), job.from + (job.count + i) * sizeof(Part), sizeof(Part));
 }
 
-// The bit pattern of float i to an integer in the order of the values, and back.
 void order(const Conversion& job, std::uint64_t i) {
   std::uint16_t bits;
   std::memcpy(&bits, job.from + 2 * i, sizeof bits);
-  if ((bits & 0x8000u) != 0) bits ^= 0x7FFFu;
+  bits = ordered_half(bits);
   std::memcpy(job.to + 2 * i, &bits, sizeof bits);
 }
 
@@ -109,20 +108,30 @@ bool needs_two_sentinels(const Request& request) noexcept {
          needs_sentinel(request.dtype, request.fill) && needs_sentinel(request.dtype, request.fill_imaginary);
 }
 
+SentinelTest sentinel_test(const Request& request) noexcept {
+  SentinelTest test;
+  if (!is_complex(request.dtype) || !request.has_fill || request.fill == request.fill_imaginary) return test;
+  test.two = needs_two_sentinels(request);
+  test.at = static_cast<std::uint32_t>(part_of_sentinel(request));
+  test.fill[0] = request.fill;
+  test.fill[1] = request.fill_imaginary;
+  const bool single = request.dtype == Dtype::c64;
+  test.magnitude = single ? 0x7FFFFFFFu : 0x7FFFFFFFFFFFFFFFu;
+  test.infinity = single ? 0x7F800000u : 0x7FF0000000000000u;
+  test.never = !is_finite(request.dtype, test.fill[1 - test.at]);  // no other part becomes that one
+  return test;
+}
+
 bool needs_exact(const Request& request, const void* values, std::uint64_t count) noexcept {
-  if (!is_complex(request.dtype) || !request.has_fill || request.fill == request.fill_imaginary) return false;
-  const bool two = needs_two_sentinels(request);
+  const SentinelTest test = sentinel_test(request);
+  if (test.never) return false;
   const std::size_t width = dtype_bytes(request.dtype) / 2;
-  const std::size_t sentinel = part_of_sentinel(request);
-  const std::uint64_t fill[2] = {request.fill, request.fill_imaginary};
-  if (!is_finite(request.dtype, fill[1 - sentinel])) return false;  // no other part becomes that one
   const auto* const from = static_cast<const std::uint8_t*>(values);
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t parts[2] = {};
     std::memcpy(&parts[0], from + 2 * i * width, width);
     std::memcpy(&parts[1], from + (2 * i + 1) * width, width);
-    if (parts[sentinel] != fill[sentinel]) continue;
-    if (parts[1 - sentinel] == fill[1 - sentinel] ? two : is_finite(request.dtype, parts[1 - sentinel])) return true;
+    if (test.fails(parts[0], parts[1])) return true;
   }
   return false;
 }
@@ -169,17 +178,27 @@ void from_base(Dtype dtype, const void* base, std::uint64_t count, void* values)
   if (values != base) std::memcpy(values, base, count * dtype_bytes(dtype));
 }
 
-Status name_derived(const Request& request, void* frame, std::size_t* frame_bytes) noexcept {
-  auto* const bytes = static_cast<std::uint8_t*>(frame);
+Status derived_header(const Request& request, const void* frame, std::size_t frame_bytes, void* header,
+                      std::size_t* derived_bytes) noexcept {
   FrameInfo info;
-  PYF_TRY(read_header(bytes, *frame_bytes, &info));
-  const auto before = static_cast<std::size_t>(info.header_bytes), after = header_bytes(request.shape.rank);
-  if (after != before) std::memmove(bytes + after, bytes + before, *frame_bytes - before);
-  *frame_bytes = *frame_bytes - before + after;
+  PYF_TRY(read_header(static_cast<const std::uint8_t*>(frame), frame_bytes, &info));
+  *derived_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes) + header_bytes(request.shape.rank);
   info.dtype = request.dtype;
   info.shape = request.shape;
-  info.frame_bytes = *frame_bytes;
-  finish_header(info, bytes);
+  info.frame_bytes = *derived_bytes;
+  finish_header(info, static_cast<std::uint8_t*>(header));
+  return kOk;
+}
+
+Status name_derived(const Request& request, void* frame, std::size_t* frame_bytes) noexcept {
+  auto* const bytes = static_cast<std::uint8_t*>(frame);
+  std::uint8_t header[header_bytes(kMaxRank)];
+  std::size_t derived_bytes = 0;
+  PYF_TRY(derived_header(request, frame, *frame_bytes, header, &derived_bytes));
+  const std::size_t after = header_bytes(request.shape.rank), before = *frame_bytes + after - derived_bytes;
+  if (after != before) std::memmove(bytes + after, bytes + before, *frame_bytes - before);
+  std::memcpy(bytes, header, after);
+  *frame_bytes = derived_bytes;
   return kOk;
 }
 

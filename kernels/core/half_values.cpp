@@ -10,9 +10,9 @@
 
 #include "core/api.hpp"
 #include "core/base_values.hpp"
+#include "core/bound.hpp"
 #include "core/convert.hpp"
 #include "core/error_text.hpp"
-#include "core/frame_encoder.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
 #include "core/value_range.hpp"
@@ -45,23 +45,18 @@ double largest_rounding(Dtype dtype, double largest, double bound) {
 }
 
 // The pointwise bound of the f32: half of the bound if a decoded value may be rounded to a subnormal number.
-double pointwise_bound(Dtype dtype, double bound, const float* values, std::uint64_t count) {
-  const double normal = dtype == Dtype::bf16 ? 0x1p-126 : 0x1p-14, least = normal / (1 - bound) * (1 + 0x1p-50);
-  const bool none = std::none_of(values, values + count, [&](float value) {
-    const double magnitude = std::fabs(value);
-    return magnitude < least && magnitude > 0;
-  });
-  return none ? closer_pointwise(dtype, bound) : bound / 2;
+double pointwise_bound(Dtype dtype, double bound, double least) {
+  const double normal = dtype == Dtype::bf16 ? 0x1p-126 : 0x1p-14;
+  return least < normal / (1 - bound) * (1 + 0x1p-50) ? bound / 2 : closer_pointwise(dtype, bound);
+}
+
+// Whether values may become the fill value at all: NaN, infinities and 0 are exact.
+bool has_near_fill(const Request& base) {
+  const auto bits = static_cast<std::uint32_t>(base.fill);
+  return base.has_fill && bits != 0 && std::isfinite(std::bit_cast<float>(bits));
 }
 
 }  // namespace
-
-bool has_half_bound(const Request& request) noexcept {
-  return is_half(request.dtype) && request.bound_mode != Bound::none;
-}
-bool has_half_bound(const FrameInfo& info) noexcept {
-  return is_half(info.dtype) && !info.stored_raw && info.step != 0;
-}
 
 void widen(Dtype dtype, const void* halves, std::uint64_t count, float* values) noexcept {
   dtype == Dtype::bf16 ? convert<widen_value<Dtype::bf16>>(halves, count, values)
@@ -88,35 +83,52 @@ double half_error_of(Dtype dtype, double bound, double largest) noexcept {
   return std::min(2 * bound, (bound + largest_rounding(dtype, largest, bound)) * (1 + 0x1p-50));
 }
 
-HalfBound half_bound(const Request& base, Dtype dtype, const float* values, std::uint64_t count) noexcept {
+HalfExtremes find_half_extremes(const Request& base, const float* values, std::uint64_t count) noexcept {
+  HalfExtremes found;
+  if (base.bound_mode == Bound::pointwise_relative) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const double magnitude = std::fabs(values[i]);
+      if (magnitude > 0 && magnitude < found.least) found.least = magnitude;
+    }
+  } else {
+    found.found = find_value_range(base, values, count, &found.low, &found.high);
+  }
+  if (!has_near_fill(base)) return found;
+  const auto bits = static_cast<std::uint32_t>(base.fill);
+  const double fill = std::bit_cast<float>(bits);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double distance = std::fabs(static_cast<double>(values[i]) - fill);
+    if (distance < found.from_fill && std::bit_cast<std::uint32_t>(values[i]) != bits) found.from_fill = distance;
+  }
+  return found;
+}
+
+HalfBound half_bound(const Request& base, Dtype dtype, const HalfExtremes& extremes) noexcept {
   if (base.bound_mode == Bound::pointwise_relative)
-    return {base.bound, pointwise_bound(dtype, base.bound, values, count)};
-  double low = 0, high = 0;
-  if (!find_value_range(base, values, count, &low, &high)) return {};
-  return half_bound_of(dtype, resolve_bound(base, values, count), std::max(std::fabs(low), std::fabs(high)));
+    return {base.bound, pointwise_bound(dtype, base.bound, extremes.least)};
+  if (!extremes.found) return {};
+  const double bound =
+      base.bound_mode == Bound::absolute ? base.bound : resolve_relative(base.bound, extremes.low, extremes.high);
+  return half_bound_of(dtype, bound, std::max(std::fabs(extremes.low), std::fabs(extremes.high)));
 }
 
 HalfBound half_bound_of(Dtype dtype, double bound, double largest) noexcept {
   return {bound, std::max(bound / 2, (bound - largest_rounding(dtype, largest, bound)) * (1 - 0x1p-50))};
 }
 
-bool may_become_fill(const Request& base, const float* values, std::uint64_t count, double bound) noexcept {
-  const auto bits = static_cast<std::uint32_t>(base.fill);
-  const double fill = std::bit_cast<float>(bits);
-  if (!base.has_fill || bits == 0 || !std::isfinite(fill)) return false;
-  const double reach = base.bound_mode == Bound::pointwise_relative ? 2 * bound * std::fabs(fill) / (1 - bound) : bound;
-  return std::any_of(values, values + count, [&](float value) {
-    return std::bit_cast<std::uint32_t>(value) != bits && std::fabs(static_cast<double>(value) - fill) <= reach;
-  });
+bool may_become_fill(const Request& base, const HalfExtremes& extremes, double bound) noexcept {
+  if (!has_near_fill(base)) return false;
+  const double fill = std::fabs(std::bit_cast<float>(static_cast<std::uint32_t>(base.fill)));
+  const double reach = base.bound_mode == Bound::pointwise_relative ? 2 * bound * fill / (1 - bound) : bound;
+  return extremes.from_fill <= reach;
 }
 
 Status write_shorter(const Request& exact, const void* values, std::uint64_t count, const std::uint8_t* lossy,
-                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity, std::size_t* frame_bytes,
-                     bool may_use_device) noexcept {
+                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity,
+                     std::size_t* frame_bytes) noexcept {
   const std::size_t value_bytes = count * dtype_bytes(exact.dtype);
-  if (lossy_bytes == 0 || lossy_bytes > value_bytes / 2) {
-    const auto encode_exact = may_use_device ? encode : encode_on_cpu;
-    PYF_TRY(encode_exact(exact, values, value_bytes, frame, frame_capacity, frame_bytes));
+  if (lossy_bytes == 0 || lossy_bytes > surely_shorter(value_bytes)) {
+    PYF_TRY(encode_on_cpu(exact, values, value_bytes, frame, frame_capacity, frame_bytes));
     if (lossy_bytes == 0 || *frame_bytes <= lossy_bytes) return kOk;
   }
   std::memcpy(frame, lossy, lossy_bytes);
@@ -125,25 +137,25 @@ Status write_shorter(const Request& exact, const void* values, std::uint64_t cou
 }
 
 Status encode_halves(const Request& request, const void* values, std::uint64_t count, void* frame,
-                     std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) noexcept {
-  const auto encode_base = may_use_device ? encode : encode_on_cpu;
+                     std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
   Request base = base_request(request);
   const std::size_t lossy_capacity = max_frame_bytes(base);
   const auto wide = wide_memory(count);
   const auto lossy = base_memory(lossy_capacity);
   if (!wide || !lossy) return no_wide_memory(count);
   widen(request.dtype, values, count, wide.get());
-  const HalfBound bound = half_bound(base, request.dtype, wide.get(), count);
+  const HalfExtremes extremes = find_half_extremes(base, wide.get(), count);
+  const HalfBound bound = half_bound(base, request.dtype, extremes);
   std::size_t lossy_bytes = 0;
   FrameInfo info;
-  if (bound.of_f32 > 0 && !may_become_fill(base, wide.get(), count, bound.of_halves)) {
+  if (bound.of_f32 > 0 && !may_become_fill(base, extremes, bound.of_halves)) {
     if (base.bound_mode != Bound::pointwise_relative) base.bound_mode = Bound::absolute;
     base.bound = bound.of_f32;
-    PYF_TRY(encode_base(base, wide.get(), count * sizeof(float), lossy.get(), lossy_capacity, &lossy_bytes));
+    PYF_TRY(encode_on_cpu(base, wide.get(), count * sizeof(float), lossy.get(), lossy_capacity, &lossy_bytes));
     PYF_TRY(name_half_frame(request, bound.of_halves, lossy.get(), &lossy_bytes, &info));
   }
   return write_shorter(exact_request(request), values, count, lossy.get(), has_half_bound(info) ? lossy_bytes : 0,
-                       frame, frame_capacity, frame_bytes, may_use_device);
+                       frame, frame_capacity, frame_bytes);
 }
 
 Status name_half_frame(const Request& request, double bound, void* frame, std::size_t* frame_bytes,

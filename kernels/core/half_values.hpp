@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "core/status.hpp"
@@ -49,9 +50,13 @@ constexpr std::uint16_t narrowed(Dtype dtype, float value) {
 }
 
 // Whether values are 16-bit floats with a bound: they are encoded as f32.
-bool has_half_bound(const Request& request) noexcept;
+inline bool has_half_bound(const Request& request) noexcept {
+  return is_half(request.dtype) && request.bound_mode != Bound::none;
+}
 // The same for a frame.
-bool has_half_bound(const FrameInfo& info) noexcept;
+inline bool has_half_bound(const FrameInfo& info) noexcept {
+  return is_half(info.dtype) && !info.stored_raw && info.step != 0;
+}
 
 // Memory for the f32 of `count` values, or nullptr; the error for nullptr.
 std::unique_ptr<float[]> wide_memory(std::uint64_t count) noexcept;
@@ -70,24 +75,34 @@ HalfBound half_bound_of(Dtype dtype, double bound, double largest) noexcept;
 double half_error_of(Dtype dtype, double bound, double largest) noexcept;
 // The pointwise bound of the f32 if none is rounded to a subnormal number: rounding moves it by a small fraction.
 double closer_pointwise(Dtype dtype, double bound) noexcept;
-// Of a request for f32 (base_request) and these values.
-HalfBound half_bound(const Request& base, Dtype dtype, const float* values, std::uint64_t count) noexcept;
+// What the bound depends on. An encoder need not compute what its request does not use.
+struct HalfExtremes {
+  bool found = false;                                          // a finite value that is not the fill value
+  double low = 0, high = 0;                                    // the smallest and the largest of these
+  double least = std::numeric_limits<double>::infinity();      // smallest magnitude above 0
+  double from_fill = std::numeric_limits<double>::infinity();  // from the fill value to the nearest other one
+};
+HalfExtremes find_half_extremes(const Request& base, const float* values, std::uint64_t count) noexcept;
+// Of a request for f32 (base_request) and values with these extremes.
+HalfBound half_bound(const Request& base, Dtype dtype, const HalfExtremes& extremes) noexcept;
 // Whether a value that is not the fill value is so near to it that it may become it.
-bool may_become_fill(const Request& base, const float* values, std::uint64_t count, double bound) noexcept;
-// Turns the header of an f32 frame into that of a frame of 16-bit floats with `bound`. If the frame is bit-exact, it
-// stays as it is.
+bool may_become_fill(const Request& base, const HalfExtremes& extremes, double bound) noexcept;
+// Whether `bound` pays: frames of more bytes than this may be longer than bit-exact ones.
+constexpr std::size_t surely_shorter(std::size_t value_bytes) { return value_bytes / 2; }
+// Turns the header of an f32 frame into that of a frame of 16-bit floats with `bound`; nothing behind it is read. If
+// the frame is bit-exact, it stays as it is.
 Status name_half_frame(const Request& request, double bound, void* frame, std::size_t* frame_bytes,
                        FrameInfo* info) noexcept;
 
 // Writes the shorter one of a frame with a bound and of the frame of `exact`, the bit-exact request. The second one is
 // not made if the first has less than a byte a value. `lossy_bytes` 0: there is no frame with a bound.
 Status write_shorter(const Request& exact, const void* values, std::uint64_t count, const std::uint8_t* lossy,
-                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity, std::size_t* frame_bytes,
-                     bool may_use_device) noexcept;
+                     std::size_t lossy_bytes, void* frame, std::size_t frame_capacity,
+                     std::size_t* frame_bytes) noexcept;
 
 // Encodes values of a request with has_half_bound(): bit for bit if that is shorter, or if another value could become
 // the fill value. The frame's bound is that of the 16-bit values.
 Status encode_halves(const Request& request, const void* values, std::uint64_t count, void* frame,
-                     std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) noexcept;
+                     std::size_t frame_capacity, std::size_t* frame_bytes) noexcept;
 
 }  // namespace pyfilter

@@ -172,8 +172,9 @@ Status encode_on_grid(const Request& request, const Request& base, const Origins
                       std::size_t* bytes) {
   *bytes = 0;
   const FrameInfo& old = origins[0].info;
+  const HalfExtremes extremes = find_half_extremes(base, now, count);
   double low = 0, high = 0;
-  if (!has_half_bound(old) || !(bound > 0) || may_become_fill(base, now, count, bound) ||
+  if (!has_half_bound(old) || !(bound > 0) || may_become_fill(base, extremes, bound) ||
       !find_value_range(base, now, count, &low, &high))
     return kOk;
   const double largest = std::max(std::fabs(low), std::fabs(high));
@@ -237,7 +238,7 @@ Status encode_updated_halves(const Request& request, const void* values, std::si
   PYF_TRY(encode_on_grid(request, base, origins, now.get(), count, bound, error, lossy, &lossy_bytes));
   Request exact = exact_request(request);
   exact.carried_bound = error;
-  return write_shorter(exact, values, count, lossy.get(), lossy_bytes, out, capacity, out_bytes, false);
+  return write_shorter(exact, values, count, lossy.get(), lossy_bytes, out, capacity, out_bytes);
 }
 
 }  // namespace pyfilter

@@ -73,7 +73,7 @@ def take(dataset: h5py.Dataset | NDArray[Any], name: str, limit_bytes: int) -> S
         If it has no values, no dimensions or is not of numbers.
     """
     shape = tuple(dataset.shape or ())
-    if not shape or 0 in shape or not dtypes.on_devices(np.dtype(dataset.dtype)):
+    if not shape or 0 in shape or not dtypes.is_base(np.dtype(dataset.dtype)):
         message = f"{name} cannot be compressed: it is of type {dataset.dtype} and shape {shape}"
         raise Unsupported(message)
     dtype = dtypes.native(dataset.dtype)

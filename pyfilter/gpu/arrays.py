@@ -240,7 +240,9 @@ def device_number(device: object) -> int | None:
 def fill_bits(blocks: Any, value: np.generic) -> None:
     """Fill a C-contiguous cupy.ndarray with the bits of one value; a NaN keeps its bits."""
     bits = dtypes.bits_dtype(value.dtype)
-    blocks.view(bits)[...] = np.asarray(value).reshape(1).view(bits)[0]
+    patterns = np.asarray(value).reshape(1).view(bits)
+    for part, pattern in enumerate(patterns):  # of complex numbers two
+        blocks.view(bits)[..., part :: len(patterns)] = pattern
 
 
 def to_host(values: Any) -> Any:

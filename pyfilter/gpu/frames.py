@@ -37,10 +37,6 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     """
     values = arrays.device_array(array)
     cupy = arrays.import_cupy()
-    if not dtypes.on_devices(values.dtype):  # there are no kernels: the frame is made on the host
-        made = host_frames.encode(arrays.to_host(values), codec, fill_value)
-        with cupy.cuda.Device(values.device.id):
-            return cupy.asarray(np.frombuffer(made, np.uint8))
     request, most = _request_of(codec, values.dtype, values.shape, fill_value)
     with cupy.cuda.Device(values.device.id):
         values = arrays.readable_by_library(values)
@@ -137,12 +133,8 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
         if target is not None:
             arrays.check_shape(target, shape, dtype)
         direct = target is not None and arrays.writable_by_library(target)
-        if dtypes.on_devices(dtype):
-            values = target if direct else cupy.empty(shape, dtype=dtype)
-            _decode_one(cupy, data, header, first, last, values)
-        else:  # there are no kernels: the values are made on the host
-            direct = False
-            values = cupy.asarray(host_frames.decode(data.get(), start, stop))
+        values = target if direct else cupy.empty(shape, dtype=dtype)
+        _decode_one(cupy, data, header, first, last, values)
         if target is None:
             return values
         if not direct:

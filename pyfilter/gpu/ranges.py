@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfilter import dtypes
-from pyfilter._chunks import layout
+from pyfilter._chunks import layout, transfer
 from pyfilter.gpu import arrays
 
 if TYPE_CHECKING:
@@ -22,9 +22,15 @@ SLAB_BYTES = 256 << 20
 def value_range(source: Any, request: abi.Request) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a cupy.ndarray, its fill value left out.
 
-    As in kernels/stages/sample.hpp, finite values that differ from the fill value count.
+    As in kernels/stages/sample.hpp, finite values that differ from the fill value count. Of complex numbers all parts
+    count; with a fill value, the host finds their range.
     """
     cupy = arrays.import_cupy()
+    if source.dtype.kind == "c":
+        if request.has_fill:
+            return transfer.value_range(arrays.to_host(source), request, source.shape)
+        with cupy.cuda.Device(source.device.id):
+            source = arrays.readable_by_library(source).reshape(-1).view(dtypes.part_of(source.dtype))
     dtype = source.dtype
     uncounted = [dtypes.value_of(request.fill, dtype)] if request.has_fill else []
     if request.without_zeros:

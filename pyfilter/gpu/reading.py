@@ -238,11 +238,11 @@ class Batch:
         if size != how.chunk_bytes:
             message = f"an unfiltered chunk has {size} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
-        first, itemsize = int(self.stored.frames.starts[number]), how.dtype.itemsize
-        stored = on_device[first : first + size].reshape(-1, itemsize)
+        first, width = int(self.stored.frames.starts[number]), dtypes.part_of(how.dtype).itemsize
+        stored = on_device[first : first + size].reshape(-1, width)
         if dtypes.is_big_endian(how.file_dtype) != dtypes.is_big_endian(how.dtype):
             stored = stored[:, ::-1]
-        target = stack[number].reshape(-1).view(np.uint8).reshape(-1, itemsize)
+        target = stack[number].reshape(-1).view(np.uint8).reshape(-1, width)
         arrays.import_cupy().copyto(target, stored)
 
     def finish(self) -> None:

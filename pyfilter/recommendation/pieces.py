@@ -124,7 +124,7 @@ def variable_of(source: Any, name: str, fill_value: object = None) -> Variable:
         If it has no values, no dimensions, or is not of float32 or float64.
     """
     shape = tuple(source.shape or ())
-    if not shape or 0 in shape or source.dtype.kind != "f" or not dtypes.on_devices(source.dtype):
+    if not shape or 0 in shape or source.dtype.kind != "f" or not dtypes.is_base(source.dtype):
         message = f"{name}: a bound is recommended for arrays of float32 or float64; got {source.dtype}, shape {shape}"
         raise Unsupported(message)
     dtype = dtypes.native(source.dtype)

@@ -26,7 +26,7 @@ from contract import fields
 from hypothesis import given, settings
 
 import pyfilter
-from gpu import device, particle_cases, progressive_cases
+from gpu import derived_cases, device, particle_cases, progressive_cases
 from gpu.damaged_frames import damaged
 from gpu.group import Group, check_batch, compare_parts
 from pyfilter import frames
@@ -272,6 +272,25 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
         yield group
 
 
+def derived(quick: bool, every: int) -> Iterator[Group]:
+    """Complex numbers, bool and floats of 16 bits, in batches of chunks that are encoded in different ways."""
+    rng = np.random.default_rng(23)
+    for dtype in derived_cases.dtypes():
+        group = Group(f"derived types, {dtype}")
+        for i, (values, codec, fill) in enumerate(itertools.islice(derived_cases.cases(dtype), 0, None, every)):
+            if ONLY in (None, "Derived", type(codec).__name__):
+                group.check(values, codec, fill, copies=7 if i % 5 == 0 else 1)
+        chunks = [derived_cases.make(kind, (3000,), dtype, 1.5, rng) for kind in derived_cases.KINDS * 2]
+        for codec in derived_cases.codecs(dtype):
+            if ONLY in (None, "Derived", type(codec).__name__):
+                check_batch(group, chunks, codec)
+        if not quick:
+            values = derived_cases.make("smooth", (3_000_001,), dtype, None, rng)
+            for codec in derived_cases.codecs(dtype):
+                group.check(values, codec, ranges=1)
+        yield group
+
+
 def narrow(quick: bool) -> Iterator[Group]:
     """Arrays of few columns, some of which planes suit best, in batches that take several runs of streams."""
     rng = np.random.default_rng(19)
@@ -337,13 +356,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
     parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
     parser.add_argument("--every", type=int, default=SANITIZED_EVERY, help="of how many cases --sanitize takes one")
-    parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo")
+    parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo; Derived: only types")
     parser.add_argument("--damaged", choices=("with", "without", "only"), default="with", help="damaged frames")
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
     every = options.every if options.sanitize else 1
-    gridded = ONLY not in ("Particles", "Progressive", "Adaptive")
+    gridded = ONLY not in ("Particles", "Progressive", "Adaptive", "Derived")
     groups: list[Iterator[Group]] = [] if options.damaged == "without" else [damaged(quick, every)]
     if options.damaged != "only":
         if gridded:
@@ -352,6 +371,8 @@ def main() -> int:
             groups.append(particles(quick, every))
         if ONLY in (None, "Progressive"):
             groups.append(progressive(quick, every))
+        if ONLY in (None, "Derived") or gridded:
+            groups.append(derived(quick, max(1, every // 4)))
         if ONLY in (None, "Adaptive"):
             groups.append(adaptive(quick, max(1, every // 4)))
         if not options.sanitize and gridded:

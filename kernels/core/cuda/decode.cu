@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decodes batches of frames on a stream (driver.hpp): one launch for each group of frames; raw frames are copied.
-#include <algorithm>
 #include <new>
 
+#include "core/api.hpp"
+#include "core/cuda/derived.cuh"
 #include "core/cuda/driver.hpp"
 #include "core/cuda/frames.cuh"
 #include "core/cuda/memory.cuh"
-#include "core/cuda/raw_chunks.cuh"
-#include "core/cuda/sizes.cuh"
 #include "core/error_text.hpp"
 
 namespace pyfilter {
@@ -15,19 +14,11 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // that a thread block copies, about
-constexpr std::size_t kMaxCopyBlocks = 2112;
-
-__global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* copies) {
-  const RawCopy copy = copies[blockIdx.y];
-  copy_bytes(copy.to, copy.from, copy.bytes);
-}
-
 Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   bool several = false;  // a single frame is passed as an argument of the launch
   for (const CodecGroup& group : sorted.groups) several = several || group.count > 1;
   const std::size_t frame_bytes = several ? sorted.grouped * sizeof(DecodeFrame) : 0,
-                    copy_bytes = sorted.copies.size() * sizeof(RawCopy);
+                    copy_bytes = sorted.copies.size() * sizeof(ArrayCopy);
   Workspace workspace(stream);
   if (frame_bytes + copy_bytes != 0) PYF_TRY(workspace.allocate(frame_bytes + copy_bytes));
   const auto* const on_device = reinterpret_cast<const DecodeFrame*>(workspace.data());
@@ -39,31 +30,29 @@ Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop,
     PYF_TRY(group.codec->decode(group, start, stop, stream));
   }
   if (copy_bytes == 0 || start == stop) return kOk;
-  auto* const copies = reinterpret_cast<RawCopy*>(workspace.data() + frame_bytes);
-  PYF_TRY(check(cudaMemcpyAsync(copies, sorted.copies.data(), copy_bytes, cudaMemcpyHostToDevice, stream),
-                "cudaMemcpyAsync"));
-  for (std::size_t done = 0; done < sorted.copies.size(); done += kMostOfLaunch) {
-    const auto here = static_cast<unsigned>(std::min(sorted.copies.size() - done, std::size_t{kMostOfLaunch}));
-    const auto blocks =
-        static_cast<unsigned>(std::clamp<std::size_t>(sorted.copies[0].bytes / kBytesPerBlock, 1, kMaxCopyBlocks));
-    load_raw_kernel<<<dim3(blocks, here), kCopyThreads, 0, stream>>>(copies + done);
-    PYF_TRY(check(cudaGetLastError(), "launch of the copy kernel"));
-  }
-  return kOk;
+  return copy_arrays(sorted.copies, reinterpret_cast<ArrayCopy*>(workspace.data() + frame_bytes), stream);
 }
 
 }  // namespace
+
+Status cuda::decode_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked,
+                           std::size_t value_bytes, std::uint32_t* faults, cudaStream_t stream) {
+  SortedFrames sorted;
+  PYF_TRY(sort_frames(frames, count, asked, value_bytes, faults, sorted));
+  return launch_all(sorted, asked.start, asked.stop, stream);
+}
 
 Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
                    std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept {
   PYF_TRY(cuda::usable());
   if (count == 0) return kOk;
   try {
-    SortedFrames sorted;
-    PYF_TRY(sort_frames(frames, count, start, stop, value_bytes, faults, sorted));
     const auto on = static_cast<cudaStream_t>(stream);
+    FrameInfo first;
+    PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &first));
     PYF_TRY(check(cudaMemsetAsync(faults, 0, count * sizeof(std::uint32_t), on), "cudaMemsetAsync"));
-    return launch_all(sorted, start, stop, on);
+    if (is_derived(first.dtype)) return decode_derived(frames, count, first, start, stop, value_bytes, faults, on);
+    return decode_frames(frames, count, {start, stop, false}, value_bytes, faults, on);
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory for a batch of %zu frames", count);
   }

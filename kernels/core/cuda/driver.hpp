@@ -25,7 +25,8 @@ struct CudaEncodeBatch {
   std::uint64_t* frame_bytes = nullptr;
   std::size_t count = 0;
   void* stream = nullptr;          // cudaStream_t
-  const double* bounds = nullptr;  // device memory: the absolute bound of each chunk instead of the request's
+  const double* bounds = nullptr;  // device memory: the bound of each chunk, in place of the request's absolute or
+                                   // pointwise one
 };
 // The chunks [first, first + count) of a batch.
 CudaEncodeBatch slice(const CudaEncodeBatch& batch, std::size_t first, std::size_t count) noexcept;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encodes batches of chunks on a stream (driver.hpp): checks the batch, then calls the codec's encoder.
+#include <new>
+
 #include "core/api.hpp"
 #include "core/cuda/codec.cuh"
+#include "core/cuda/derived.cuh"
 #include "core/cuda/memory.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -16,7 +19,7 @@ Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::ui
     return fail(Code::unsupported, "%s of %s has no CUDA kernels: encode values in host memory",
                 find_codec(request.codec)->name, dtype_name(request.dtype));
   if (!value_count(request.shape, count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
-  const std::size_t width = dtype_bytes(request.dtype), most = max_frame_bytes(request);
+  const std::size_t width = dtype_bytes(base_dtype(request.dtype)), most = max_frame_bytes(request);
   if (most == 0)
     return fail(Code::unsupported, "a frame of this shape may be too large for memory: use smaller chunks");
   if (reinterpret_cast<std::uintptr_t>(batch.values) % width != 0 || batch.value_stride % width != 0)
@@ -44,7 +47,12 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   PYF_TRY(cuda::usable());
   std::uint64_t count = 0;
   PYF_TRY(check_batch(request, batch, &count));
-  return cuda::device_codec_of(request.codec)->encode(request, batch, count);
+  if (!is_derived(request.dtype)) return cuda::device_codec_of(request.codec)->encode(request, batch, count);
+  try {
+    return cuda::encode_derived(request, batch, count);
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
 }
 
 }  // namespace pyfilter

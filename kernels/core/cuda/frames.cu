@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "core/api.hpp"
+#include "core/base_values.hpp"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
@@ -33,7 +34,7 @@ bool same_array(const FrameInfo& a, const FrameInfo& b) {
 struct Reading {
   const CudaFrame* given;
   std::size_t count;
-  std::uint64_t start, stop;
+  AskedValues asked;
   std::size_t value_bytes;
   std::uint32_t* faults;
   const FrameInfo* first;
@@ -47,13 +48,15 @@ struct Reading {
     PYF_TRY(frame_info(one.header, one.header_bytes, &info));
     if (!same_array(info, *first))
       return fail(Code::invalid_argument, "frame %zu of a batch has another shape or dtype than frame 0", i);
-    PYF_TRY(check_decode(info, one.frame_bytes, start, stop, value_bytes));
+    if (asked.of_base) info = base_info(info);
     const std::size_t width = dtype_bytes(info.dtype);
+    PYF_TRY(check_decode(info, one.frame_bytes, asked.start, asked.stop,
+                         asked.of_base ? (asked.stop - asked.start) * width : value_bytes));
     if (reinterpret_cast<std::uintptr_t>(one.values) % width != 0)
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
     if (reinterpret_cast<std::uintptr_t>(one.frame) % 4 != 0)
       return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
-    if (!on_devices(info) && (!info.stored_raw || is_derived(info.dtype)))
+    if (!on_devices(info) && !info.stored_raw)
       return fail(Code::unsupported, "%s of %s has no CUDA kernels: decode to host memory",
                   find_codec(info.codec)->name, dtype_name(info.dtype));
     DecodeFrame& frame = frames[i];
@@ -90,13 +93,13 @@ struct Reading {
 
 }  // namespace
 
-Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
-                   std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted) {
+Status sort_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
+                   std::uint32_t* faults, SortedFrames& sorted) {
   FrameInfo first;
   PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &first));
   std::unique_ptr<DecodeFrame[]> found(new DecodeFrame[count]);
   const std::unique_ptr<std::uint16_t[]> kinds(new std::uint16_t[count]);
-  Reading all{frames, count, start, stop, value_bytes, faults, &first, found.get(), kinds.get(), {count}};
+  Reading all{frames, count, asked, value_bytes, faults, &first, found.get(), kinds.get(), {count}};
   const std::size_t pieces = (count + kPiece - 1) / kPiece;
   parallel_for(pieces > 2 ? resolved_threads() : 1, pieces, Reading::read_piece, &all);
   if (all.failed < count)
@@ -124,6 +127,7 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     if (counts[kind] == 0) continue;
     CodecGroup group;
     PYF_TRY(frame_info(frames[numbers[kind]].header, frames[numbers[kind]].header_bytes, &group.info));
+    if (asked.of_base) group.info = base_info(group.info);
     group.codec = device_codec_of(group.info.codec);
     group.frames = frame;
     group.count = counts[kind];
@@ -131,9 +135,9 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     sorted.groups.push_back(group);
   }
   sorted.copies.reserve(counts[kRaw]);
-  const std::size_t skipped = start * dtype_bytes(first.dtype);
+  const std::size_t width = dtype_bytes(asked.of_base ? base_dtype(first.dtype) : first.dtype);
   for (std::size_t i = 0; i < counts[kRaw]; ++i, ++frame)
-    sorted.copies.push_back({frame->payload + skipped, frame->out, value_bytes});
+    sorted.copies.push_back({frame->payload + asked.start * width, frame->out, (asked.stop - asked.start) * width});
   return kOk;
 }
 

@@ -10,15 +10,10 @@
 
 #include "core/cuda/codec.cuh"
 #include "core/cuda/driver.hpp"
+#include "core/cuda/lists.cuh"
 #include "core/status.hpp"
 
 namespace pyfilter::cuda {
-
-struct RawCopy {
-  const std::uint8_t* from;
-  std::uint8_t* to;
-  std::uint64_t bytes;
-};
 
 struct CodecGroup : FrameGroup {
   const DeviceCodec* codec = nullptr;
@@ -28,11 +23,21 @@ struct SortedFrames {
   std::unique_ptr<DecodeFrame[]> all;
   std::size_t grouped = 0;  // number of frames in groups, which come first in `all`
   std::vector<CodecGroup> groups;
-  std::vector<RawCopy> copies;
+  std::vector<ArrayCopy> copies;
+};
+
+// The values [start, stop) to decode. `of_base`: these are values of the base array, where the dtype is a derived one
+// (core/base_values.hpp).
+struct AskedValues {
+  std::uint64_t start, stop;
+  bool of_base;
 };
 
 // Fails if a header is invalid, or has another shape or dtype than the first. Throws std::bad_alloc.
-Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
-                   std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted);
+Status sort_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
+                   std::uint32_t* faults, SortedFrames& sorted);
+// Sorts and decodes a batch. `value_bytes`: of a frame; not read for values of a base array. Throws std::bad_alloc.
+Status decode_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
+                     std::uint32_t* faults, cudaStream_t stream);
 
 }  // namespace pyfilter::cuda

@@ -160,7 +160,7 @@ __device__ ChunkPlan plan_logarithms(const PlanParams& job, std::uint32_t chunk,
   const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
   const bool sampled = threadIdx.x < job.count;
   const T x = sampled ? values[sample_index(job.count, threadIdx.x)] : T{1};
-  const auto bound = static_cast<double>(round_down<T>(job.bound));
+  const auto bound = static_cast<double>(round_down<T>(job.bounds != nullptr ? job.bounds[chunk] : job.bound));
   const double step = log_step_of<T>(bound);
   if (step == 0) return exact;
   Code sentinel = 0;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels that copy and convert the arrays of a list (lists.cuh).
+#include "core/cuda/lists.cuh"
+
+#include <algorithm>
+
+#include "core/base_values.hpp"
+#include "core/cuda/memory.cuh"
+#include "core/cuda/raw_chunks.cuh"
+#include "core/cuda/sizes.cuh"
+#include "core/half_values.hpp"
+
+namespace pyfilter::cuda {
+namespace {
+
+constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // that a thread block copies, about
+constexpr std::size_t kMostBlocks = 2112;
+constexpr unsigned kConvertThreads = 256;
+constexpr std::uint64_t kOfThread = 16;  // values that a thread converts, about
+
+__global__ void __launch_bounds__(kCopyThreads) copy_arrays_kernel(const ArrayCopy* list) {
+  const ArrayCopy copy = list[blockIdx.y];
+  copy_bytes(copy.to, copy.from, copy.bytes);
+}
+
+// The threads of all blocks of an array, and this one.
+struct ThreadRange {
+  std::uint64_t first, step;
+};
+__device__ __forceinline__ ThreadRange threads_of_array() {
+  return {std::uint64_t{blockIdx.x} * kConvertThreads + threadIdx.x, std::uint64_t{gridDim.x} * kConvertThreads};
+}
+
+// Parts of complex values between pairs and two planes: each thread moves single parts, consecutive in the pairs.
+template <class Part>
+__device__ __forceinline__ void split(const ArrayConversion& job, std::uint64_t count) {
+  const auto* const from = reinterpret_cast<const Part*>(job.from);
+  auto* const to = reinterpret_cast<Part*>(job.to);
+  const ThreadRange own = threads_of_array();
+#pragma unroll 4
+  for (std::uint64_t i = own.first; i < 2 * count; i += own.step) to[i / 2 + (i % 2 != 0 ? count : 0)] = from[i];
+}
+template <class Part>
+__device__ __forceinline__ void join(const ArrayConversion& job, std::uint64_t count) {
+  const auto* const from = reinterpret_cast<const Part*>(job.from);
+  auto* const to = reinterpret_cast<Part*>(job.to);
+  const ThreadRange own = threads_of_array();
+#pragma unroll 4
+  for (std::uint64_t i = own.first; i < 2 * count; i += own.step) to[i] = from[i / 2 + (i % 2 != 0 ? count : 0)];
+}
+
+// Converts values one by one, four at a time where both arrays are aligned.
+template <class From, class To, class Convert>
+__device__ __forceinline__ void convert_each(const ArrayConversion& job, std::uint64_t count, const Convert& convert) {
+  struct alignas(4 * sizeof(From)) FourFrom {
+    From of[4];
+  };
+  struct alignas(4 * sizeof(To)) FourTo {
+    To of[4];
+  };
+  const ThreadRange own = threads_of_array();
+  std::uint64_t done = 0;
+  if (reinterpret_cast<std::uintptr_t>(job.from) % sizeof(FourFrom) == 0 &&
+      reinterpret_cast<std::uintptr_t>(job.to) % sizeof(FourTo) == 0) {
+    done = count / 4 * 4;
+#pragma unroll 2
+    for (std::uint64_t i = own.first; i < count / 4; i += own.step) {
+      const FourFrom values = reinterpret_cast<const FourFrom*>(job.from)[i];
+      FourTo converted;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) converted.of[k] = convert(values.of[k]);
+      reinterpret_cast<FourTo*>(job.to)[i] = converted;
+    }
+  }
+  for (std::uint64_t i = done + own.first; i < count; i += own.step)
+    reinterpret_cast<To*>(job.to)[i] = convert(reinterpret_cast<const From*>(job.from)[i]);
+}
+template <Dtype kDtype>
+__device__ __forceinline__ void widen_all(const ArrayConversion& job, std::uint64_t count) {
+  convert_each<std::uint16_t, float>(job, count, [](std::uint16_t half) { return widened(kDtype, half); });
+}
+template <Dtype kDtype>
+__device__ __forceinline__ void narrow_all(const ArrayConversion& job, std::uint64_t count) {
+  convert_each<float, std::uint16_t>(job, count, [](float value) { return narrowed(kDtype, value); });
+}
+
+__global__ void __launch_bounds__(kConvertThreads)
+    convert_arrays_kernel(const ArrayConversion* list, std::uint64_t count) {
+  const ArrayConversion job = list[blockIdx.y];
+  switch (job.kind) {
+    case Conversion::split_c64:
+      return split<std::uint32_t>(job, count);
+    case Conversion::split_c128:
+      return split<std::uint64_t>(job, count);
+    case Conversion::join_c64:
+      return join<std::uint32_t>(job, count);
+    case Conversion::join_c128:
+      return join<std::uint64_t>(job, count);
+    case Conversion::order:
+      return convert_each<std::uint16_t, std::uint16_t>(job, count,
+                                                        [](std::uint16_t bits) { return ordered_half(bits); });
+    case Conversion::widen_f16:
+      return widen_all<Dtype::f16>(job, count);
+    case Conversion::widen_bf16:
+      return widen_all<Dtype::bf16>(job, count);
+    case Conversion::narrow_f16:
+      return narrow_all<Dtype::f16>(job, count);
+    case Conversion::narrow_bf16:
+      return narrow_all<Dtype::bf16>(job, count);
+  }
+}
+
+// Copies a list to the device, then launches for at most kMostOfLaunch of its items at a time.
+template <class Item, class Launch>
+Status launch_list(const std::vector<Item>& list, Item* on_device, cudaStream_t stream, const char* what,
+                   const Launch& launch) {
+  if (list.empty()) return kOk;
+  PYF_TRY(
+      check(cudaMemcpyAsync(on_device, list.data(), list.size() * sizeof(Item), cudaMemcpyHostToDevice, stream), what));
+  for (std::size_t done = 0; done < list.size(); done += kMostOfLaunch) {
+    launch(on_device + done, static_cast<unsigned>(std::min(list.size() - done, std::size_t{kMostOfLaunch})));
+    PYF_TRY(check(cudaGetLastError(), what));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Conversion conversion_of(Dtype dtype, bool to_base, bool wide) noexcept {
+  if (dtype == Dtype::c64) return to_base ? Conversion::split_c64 : Conversion::join_c64;
+  if (dtype == Dtype::c128) return to_base ? Conversion::split_c128 : Conversion::join_c128;
+  if (!wide) return Conversion::order;
+  if (dtype == Dtype::f16) return to_base ? Conversion::widen_f16 : Conversion::narrow_f16;
+  return to_base ? Conversion::widen_bf16 : Conversion::narrow_bf16;
+}
+
+Status copy_arrays(const std::vector<ArrayCopy>& list, ArrayCopy* on_device, cudaStream_t stream) noexcept {
+  std::uint64_t longest = 0;
+  for (const ArrayCopy& copy : list) longest = std::max(longest, copy.bytes);
+  const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(longest / kBytesPerBlock, 1, kMostBlocks));
+  return launch_list(list, on_device, stream, "launch of the copy kernel", [&](const ArrayCopy* from, unsigned count) {
+    copy_arrays_kernel<<<dim3(blocks, count), kCopyThreads, 0, stream>>>(from);
+  });
+}
+
+Status convert_arrays(const std::vector<ArrayConversion>& list, std::uint64_t count, ArrayConversion* on_device,
+                      cudaStream_t stream) noexcept {
+  const auto blocks =
+      static_cast<unsigned>(std::clamp<std::uint64_t>(count / (kConvertThreads * kOfThread), 1, kMostBlocks));
+  return launch_list(list, on_device, stream, "launch of the conversion kernel",
+                     [&](const ArrayConversion* from, unsigned items) {
+                       convert_arrays_kernel<<<dim3(blocks, items), kConvertThreads, 0, stream>>>(from, count);
+                     });
+}
+
+}  // namespace pyfilter::cuda
