@@ -42,7 +42,7 @@ def values_of(name: str, mib: int) -> Any:
     count = (mib << 20) // (math.prod(CHUNK) * {"f4": 4, "f2": 2, "bfloat16": 2, "c8": 8, "c16": 16}[name])
     found = waves((count * parts * CHUNK[0], *CHUNK[1:]), "f8" if name == "c16" else "f4", 0)
     if name == "bfloat16":
-        return (found.view(np.uint32) >> 16).astype(np.uint16)
+        return (found.view(np.uint32) >> 16).astype(np.uint16).view(np.int16)
     if name[0] == "c":
         return found.reshape(-1).view(name).reshape(-1, *CHUNK[1:])
     return found.astype(name)
@@ -52,7 +52,7 @@ def as_floats(values: Any, name: str) -> Any:
     """Return the parts of the values as real numbers."""
     flat = values.reshape(-1)
     if name == "bfloat16":
-        return (flat.astype(np.uint32) << 16).view(np.float32)
+        return (flat.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     return flat.view(f"f{values.itemsize // 2}") if name[0] == "c" else flat.astype("f4")
 
 
