@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A stream of bins (docs/format.md, section 15.4), decoded by a warp with a thread for each lane; cpu/bin_streams.hpp
+// is the same lane by lane.
+#pragma once
+
+#include <cstdint>
+
+#include "core/wire.hpp"
+#include "lossless/cuda/binned_params.cuh"
+#include "stages/cuda/warp_sum.cuh"
+#include "stages/entropy/rans_step.hpp"
+
+namespace pyfilter::cuda {
+
+__device__ __forceinline__ std::uint32_t lane_of_warp() { return threadIdx.x % 32; }
+
+// Tables of a stream in the shared memory of a thread block.
+template <class U>
+struct BlockTables {
+  SymbolTables of_symbols;
+  DecodedBin<U> bins[kSymbols];
+  std::uint8_t table_of_level[kBinLevels];
+
+  // Called by all threads of a block, between barriers.
+  __device__ __forceinline__ void load(const BinModel& model, const SymbolTables& from) {
+    const auto copy = [](void* to, const void* source, std::uint32_t bytes) {
+      for (std::uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
+        static_cast<uint4*>(to)[i] = static_cast<const uint4*>(source)[i];
+    };
+    copy(of_symbols.ranges, from.ranges, model.tables * kSymbols * 4);
+    copy(of_symbols.symbols, from.symbols, model.tables * kBinSlots);
+    for (std::uint32_t s = threadIdx.x; s < kSymbols; s += blockDim.x) bins[s] = decoded_bin<U>(model, s);
+    for (std::uint32_t l = threadIdx.x; l < kBinLevels; l += blockDim.x) table_of_level[l] = model.table_of_level[l];
+  }
+};
+
+// The bits of a unit, whose first word is aligned. Reads beyond the last word are reads of the last word.
+struct UnitBits {
+  const std::uint32_t* words;
+  std::uint32_t last;
+
+  __device__ __forceinline__ std::uint32_t word(std::uint32_t i) const { return words[min(i, last)]; }
+  // Returns `count` bits, at most as many as U has, from bit number `bit` on.
+  template <class U>
+  __device__ __forceinline__ U take(std::uint32_t bit, std::uint32_t count) const {
+    const std::uint32_t at = bit / 32, first = word(at), second = word(at + 1);
+    const std::uint32_t low = __funnelshift_r(first, second, bit) & ~__funnelshift_lc(0u, ~0u, count);
+    if constexpr (sizeof(U) == 4) {
+      return low;
+    } else {
+      const std::uint32_t high =
+          __funnelshift_r(second, word(at + 2), bit) & ~__funnelshift_lc(0u, ~0u, count > 32 ? count - 32 : 0);
+      return U{high} << 32 | low;
+    }
+  }
+};
+
+// The parts of a stream that a warp decodes. The state of each lane is in its thread.
+template <class T>
+struct BinStream {
+  using U = NumberOf<T>;
+
+  UnitBits unit;
+  const std::uint8_t* words;  // 16 bits each
+  std::uint32_t word_count, word_at, bit, end_bit;
+  std::uint32_t x;
+  std::uint8_t* levels;  // of the stream's values
+  std::uint32_t distance[kDistances], longest;
+  std::uint32_t width;
+  bool contexts, zigzag, failed;
+
+  // `at` and `end`: bytes of the unit. Moves `at` behind the stream.
+  __device__ __forceinline__ Fault open(const StreamHead& head, std::uint32_t count, std::uint64_t& at,
+                                        std::uint64_t end) {
+    const std::uint64_t word_bytes = 2 * std::uint64_t{head.words}, states = 4 * std::uint64_t{kLaneCount};
+    if (at + states + word_bytes + head.offset_bytes > end || count == 0) return Fault::size;
+    // each value takes a word at most, and a byte and its bits
+    if (head.words > count || head.offset_bytes > (sizeof(U) + 1) * count) return Fault::stream;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(unit.words);
+    x = load_le<std::uint32_t>(bytes + at + 4 * lane_of_warp());
+    const bool bad = x < kLowestState || x >> kStateBits != 0;
+    if (__any_sync(kAllOfWarp, bad ? 1 : 0)) return Fault::state;
+    words = bytes + at + states;
+    word_count = head.words;
+    word_at = 0;
+    at += states + word_bytes;
+    bit = static_cast<std::uint32_t>(8 * at);
+    at += head.offset_bytes;
+    end_bit = static_cast<std::uint32_t>(8 * at);
+    failed = false;
+    return Fault::none;
+  }
+  __device__ __forceinline__ std::uint32_t load_word(std::uint32_t i) const {
+    if constexpr (sizeof(T) == 1)  // states begin anywhere
+      return words[2 * std::size_t{i}] | std::uint32_t{words[2 * std::size_t{i} + 1]} << 8;
+    else
+      return reinterpret_cast<const std::uint16_t*>(words)[i];
+  }
+  // Whether the stream ends where it should.
+  __device__ __forceinline__ bool ended() const {
+    const std::uint32_t left = end_bit - bit;
+    const bool good = !failed && x == kLowestState && word_at == word_count && bit <= end_bit && left < 8 &&
+                      (left == 0 || unit.template take<std::uint32_t>(bit, left) == 0);
+    return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
+  }
+
+  // The mean level of four earlier neighbours of value `i`.
+  __device__ __forceinline__ std::uint32_t context(std::uint32_t first, std::uint32_t i) const {
+    std::uint32_t sum = 2;
+    if (first >= longest) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < kDistances; ++k) sum += levels[i - distance[k]];
+    } else {
+#pragma unroll
+      for (std::uint32_t k = 0; k < kDistances; ++k)
+        if (i >= distance[k]) sum += levels[i - distance[k]];
+    }
+    return sum / 4;
+  }
+
+  // Finds the true symbols behind escapes. `own`: bits of this lane's offset, to which it adds those of the symbol.
+  template <class Tables>
+  __device__ __forceinline__ void resolve(const Tables& tables, std::uint32_t escapes, std::uint32_t& symbol,
+                                          std::uint32_t& own) {
+    const bool mine = (escapes >> lane_of_warp() & 1) != 0;
+    if (mine) own = kEscapeBits;
+    for (; escapes != 0; escapes &= escapes - 1) {  // one at a time: offsets before it must be known
+      const std::uint32_t from = bit + sum_upto(own) - own;
+      if ((escapes & (0u - escapes)) == 1u << lane_of_warp()) {
+        symbol = unit.template take<std::uint32_t>(from, kEscapeBits);
+        const std::uint32_t bits = tables.bins[symbol].bits;
+        failed = failed || bits > width;
+        if (failed) symbol = kEscape;
+        own += failed ? 0 : bits;
+      }
+    }
+  }
+
+  // Decodes the step whose first value is `first`, the first of `left`. Returns this lane's difference, 0 if there is
+  // none.
+  template <class Tables>
+  __device__ __forceinline__ U step(const Tables& tables, std::uint32_t first, std::uint32_t left) {
+    const std::uint32_t lane = lane_of_warp(), i = first + lane;
+    const bool active = lane < left;
+    std::uint32_t table = 0;
+    if (contexts) table = tables.table_of_level[context(first, i)];
+    const std::uint32_t slot = x % kBinSlots;
+    std::uint32_t symbol = tables.of_symbols.symbols[table * kBinSlots + slot];
+    const std::uint32_t range = tables.of_symbols.ranges[table * kSymbols + symbol];
+    std::uint32_t next = (range & 0xFFFF) * (x >> kBinTableBits) + slot - (range >> 16);
+    const bool needs = active && next < kLowestState;
+    const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
+    const std::uint32_t mine = word_at + static_cast<std::uint32_t>(__popc(taking & ((1u << lane) - 1)));
+    if (needs) next = next << 16 | (mine < word_count ? load_word(mine) : 0);
+    word_at += static_cast<std::uint32_t>(__popc(taking));
+    if (active) x = next;
+
+    DecodedBin<U> bin = tables.bins[symbol];
+    std::uint32_t own = active ? bin.bits : 0, before = 0;
+    const std::uint32_t escapes = __ballot_sync(kAllOfWarp, active && symbol == kEscape ? 1 : 0);
+    if (escapes != 0) {
+      resolve(tables, escapes, symbol, own);
+      bin = tables.bins[symbol];
+      if ((escapes >> lane & 1) != 0) before = kEscapeBits;
+    }
+    const std::uint32_t end = sum_upto(own), from = bit + end - own + before;
+    bit += __shfl_sync(kAllOfWarp, end, 31);
+    if (contexts && active) levels[i] = bin.level;
+    if (!active) return 0;
+    const U number = static_cast<U>(bin.lowest + unit.template take<U>(from, own - before));
+    return from_bin_order<U>(zigzag, width, number);
+  }
+};
+
+}  // namespace pyfilter::cuda

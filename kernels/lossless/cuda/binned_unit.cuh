@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Units (docs/format.md, section 15.3), decoded by a warp each. Differences become numbers while they are decoded: sums
+// along strides commute, so those of short strides are sums over lanes. Those of longer strides need numbers before:
+//   number[i] = x[i] + number[i - a] + number[i - b] - number[i - a - b]   for strides a and b
+#pragma once
+
+#include <cstdint>
+
+#include "lossless/cuda/binned_stream.cuh"
+#include "stages/cuda/directory.cuh"
+
+namespace pyfilter::cuda {
+
+// The differences of a model as a warp undoes them: strides below 32, and the lags of numbers for all others.
+struct UndoneStrides {
+  static constexpr std::uint32_t kMostLags = (1u << kMostStrides) - 1;
+
+  std::uint32_t shorts, short_stride[kMostStrides];
+  std::uint32_t lags, lag[kMostLags], subtracted;  // subtracted: a bit for each lag
+
+  __device__ __forceinline__ void find(const BinnedParts& model) {
+    std::uint32_t longs = 0, stride[kMostStrides] = {};
+    shorts = lags = subtracted = 0;
+    for (std::uint32_t k = 0; k < model.strides; ++k)
+      if (model.stride[k] < 32)
+        short_stride[shorts++] = model.stride[k];
+      else
+        stride[longs++] = model.stride[k];
+    for (std::uint32_t chosen = 1; chosen < 1u << longs; ++chosen) {
+      std::uint32_t sum = 0;
+      for (std::uint32_t k = 0; k < longs; ++k) sum += (chosen >> k & 1) != 0 ? stride[k] : 0;
+      if (sum >= model.unit_values) continue;  // there is no such number
+      if (__popc(chosen) % 2 == 0) subtracted |= 1u << lags;
+      lag[lags++] = sum;
+    }
+  }
+};
+
+// Sums along short strides; `source`: the lane of the step before whose sum this lane continues.
+template <class U>
+struct ShortSums {
+  std::uint32_t count, stride[kMostStrides], source[kMostStrides];
+  U before[kMostStrides];
+
+  static __device__ __forceinline__ ShortSums begin(const UndoneStrides& undone) {
+    ShortSums s;
+    s.count = undone.shorts;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kMostStrides; ++k) {
+      s.stride[k] = k < s.count ? undone.short_stride[k] : 1;
+      s.source[k] = 32 + lane_of_warp() - s.stride[k] * (lane_of_warp() / s.stride[k] + 1);
+      s.before[k] = 0;
+    }
+    return s;
+  }
+  __device__ __forceinline__ U add(U x) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < kMostStrides; ++k) {
+      if (k >= count) break;
+      if (stride[k] == 1) {
+        x = sum_upto(x);
+      } else {
+#pragma unroll 1
+        for (std::uint32_t by = stride[k]; by < 32; by *= 2) {
+          const U other = __shfl_up_sync(kAllOfWarp, x, by);
+          if (lane_of_warp() >= by) x += other;
+        }
+      }
+      x += __shfl_sync(kAllOfWarp, before[k], static_cast<int>(source[k]));
+      before[k] = x;
+    }
+    return x;
+  }
+};
+
+template <class U>
+struct BinnedShared {
+  BlockTables<U> tables;
+  UndoneStrides undone;
+  std::uint32_t ends[kBinnedFrames];  // groups of units up to the end of each frame
+  std::uint32_t work;
+};
+
+template <class T>
+struct BinnedUnit {
+  using U = NumberOf<T>;
+
+  const BinnedShared<U>& shared;
+  const OpenBins& open;
+  NumberMap map;
+  BinStream<T> stream;
+  std::uint64_t at, end;          // bytes of the unit: read, and all
+  std::uint32_t count, stored;    // values, first differences
+  std::uint32_t asked, asked_to;  // requested values
+  T *numbers, *out;               // out: of value `asked`
+  bool staged;                    // numbers are stored, and become values later
+  bool bad;                       // of this lane: an index beyond its list
+
+  __device__ __forceinline__ const std::uint8_t* bytes() const {
+    return reinterpret_cast<const std::uint8_t*>(stream.unit.words);
+  }
+  __device__ __forceinline__ StreamHead head(std::uint32_t i) const {
+    return {stream.unit.words[2 * i], stream.unit.words[2 * i + 1]};
+  }
+
+  __device__ __forceinline__ Fault begin(const BinnedDecode& job, const DecodeFrame& frame, std::uint32_t number,
+                                         std::uint8_t* scratch) {
+    const DecodeFrame part = behind_model(frame, open.directory_at);
+    const TileLocation location = find_tile(part, open.units, number);
+    const BinnedParts& model = open.model;
+    const std::uint64_t first = std::uint64_t{number} * model.unit_values, left = job.values - first;
+    count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values;
+    stored = min(open.stored, count);
+    at = kStreamHead * (map.remainders ? 2u : 1u);
+    end = 4 * std::uint64_t{location.count};
+    if (location.uniform || end < at + stored * sizeof(T)) return Fault::head;
+    stream.unit = {reinterpret_cast<const std::uint32_t*>(part.payload) + open.units + 1 + location.first,
+                   location.count - 1};
+    stream.levels = scratch;
+    stream.contexts = model.contexts;
+    stream.width = map.width;
+    stream.longest = 0;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kDistances; ++k) {
+      stream.distance[k] = model.distance[k];
+      stream.longest = max(stream.longest, model.distance[k]);
+    }
+    const std::uint64_t from = max(first, job.start), to = min(first + count, job.stop);
+    asked = static_cast<std::uint32_t>(from - first);
+    asked_to = static_cast<std::uint32_t>(to - first);
+    out = reinterpret_cast<T*>(frame.out) + (from - job.start);
+    const bool whole = asked_to - asked == count;
+    numbers = whole ? out : reinterpret_cast<T*>(scratch + job.level_bytes);
+    staged = !whole || map.remainders || (map.kind != NumberKind::pattern && shared.undone.lags != 0);
+    bad = false;
+    return Fault::none;
+  }
+
+  __device__ __forceinline__ void put(T* to, U number, U remainder) {
+    if (map.kind == NumberKind::dictionary) {
+      number &= static_cast<U>(~U{0} >> (8 * sizeof(U) - map.width));
+      if (number >= map.entries) {
+        bad = true;
+        return;
+      }
+    }
+    *to = static_cast<T>(value_of_number(map, number, remainder));
+  }
+
+  // Opens a stream; `constant` is the difference of all values of a uniform one.
+  __device__ __forceinline__ Fault open_stream(std::uint32_t i, std::uint32_t values, U& constant) {
+    const BinModel& bins = open.model.streams[i];
+    const StreamHead own = head(i);
+    stream.zigzag = bins.zigzag;
+    if (!own.is_uniform()) return stream.open(own, values, at, end);
+    if (!own.fits_uniform(bins, values)) return Fault::head;
+    const std::uint64_t lowest = values != 0 ? bins.lowest[own.words & ~kUniformStream] : 0;
+    constant = from_bin_order<U>(bins.zigzag, map.width, static_cast<U>(lowest));
+    return Fault::none;
+  }
+  __device__ __forceinline__ Fault check_padding() const {
+    const auto padding = static_cast<std::uint32_t>(end - at);
+    if (padding > 3) return Fault::size;
+    return stream.unit.template take<std::uint32_t>(static_cast<std::uint32_t>(8 * at), 8 * padding) == 0
+               ? Fault::none
+               : Fault::padding;
+  }
+
+  // Adds the numbers before number `i` along long strides.
+  template <bool kPattern>
+  __device__ __forceinline__ U with_lags(U x, std::uint32_t i) const {
+    const std::uint32_t lags = shared.undone.lags;
+    for (std::uint32_t k = 0; k < lags; ++k) {
+      const std::uint32_t lag = shared.undone.lag[k];
+      if (i < lag) continue;
+      U before = numbers[i - lag];
+      if constexpr (kPattern) before = ordered(map, before);
+      x = (shared.undone.subtracted >> k & 1) != 0 ? x - before : x + before;
+    }
+    return x;
+  }
+
+  // Decodes the differences, and adds them up. kPattern: numbers are patterns, and stored as values at once.
+  template <bool kPattern>
+  __device__ __forceinline__ Fault decode_numbers() {
+    U constant = 0;
+    const std::uint8_t* const first_differences = bytes() + at;
+    at += stored * sizeof(T);
+    const std::uint32_t coded = count - stored;
+    if (const Fault fault = open_stream(0, coded, constant); fault != Fault::none) return fault;
+    const bool uniform = head(0).is_uniform();
+    auto sums = ShortSums<U>::begin(shared.undone);
+    const bool orders_memory = stream.contexts || shared.undone.lags != 0;
+    const std::uint32_t lane = lane_of_warp();
+    // the first step takes the first differences, with zeros before them
+#pragma unroll 1
+    for (std::int32_t first = -32; first < static_cast<std::int32_t>(coded); first += 32) {
+      U x = 0;
+      if (first < 0) {
+        const std::uint32_t i = lane + stored - 32;
+        if (i < stored) x = load_le<T>(first_differences + i * sizeof(T));
+      } else if (!uniform) {
+        x = stream.step(shared.tables, static_cast<std::uint32_t>(first), coded - static_cast<std::uint32_t>(first));
+      } else {
+        x = constant;
+      }
+      x = sums.add(x);
+      const std::uint32_t i = stored + static_cast<std::uint32_t>(first) + lane;  // wraps before the first value
+      if (i < count) {
+        x = with_lags<kPattern>(x, i);
+        if constexpr (kPattern)
+          numbers[i] = static_cast<T>(pattern_of(map, x));
+        else if (staged)
+          numbers[i] = static_cast<T>(x);
+        else
+          put(numbers + i, x, 0);
+      }
+      if (orders_memory) __syncwarp();
+    }
+    return uniform || stream.ended() ? Fault::none : Fault::stream;
+  }
+  // Turns numbers and remainders into values.
+  __device__ __forceinline__ Fault decode_remainders() {
+    U constant = 0;
+    if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
+    const bool uniform = head(1).is_uniform();
+#pragma unroll 1
+    for (std::uint32_t first = 0; first < count; first += 32) {
+      const U remainder = uniform ? constant : stream.step(shared.tables, first, count - first);
+      const std::uint32_t i = first + lane_of_warp();
+      if (i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
+      __syncwarp();
+    }
+    return uniform || stream.ended() ? Fault::none : Fault::stream;
+  }
+  __device__ __forceinline__ void copy_values() {
+    for (std::uint32_t i = asked + lane_of_warp(); i < asked_to; i += 32) put(out + (i - asked), numbers[i], 0);
+  }
+
+  __device__ __forceinline__ Fault decode_first() {
+    const Fault fault = !staged && map.kind == NumberKind::pattern ? decode_numbers<true>() : decode_numbers<false>();
+    if (fault != Fault::none || map.remainders) return fault;
+    __syncwarp();
+    if (staged) copy_values();
+    return check_padding();
+  }
+  __device__ __forceinline__ Fault decode_rest() {
+    __syncwarp();
+    const Fault fault = decode_remainders();
+    return fault != Fault::none ? fault : check_padding();
+  }
+};
+
+// Sums the groups of units of all frames with one warp.
+__device__ __forceinline__ void sum_groups(const BinnedDecode& job, std::uint32_t* ends) {
+  std::uint32_t sum = 0;
+  for (std::uint32_t first = 0; first < job.frame_count; first += 32) {
+    const std::uint32_t frame = first + lane_of_warp();
+    std::uint32_t own = 0;
+    if (frame < job.frame_count && job.opened[frame].good != 0)
+      own = (job.opened[frame].wanted + job.warps - 1) / job.warps;
+    const std::uint32_t upto = sum + sum_upto(own);
+    if (frame < job.frame_count) ends[frame] = upto;
+    sum = __shfl_sync(kAllOfWarp, upto, 31);
+  }
+}
+
+template <class T>
+static __global__ void __launch_bounds__(32 * kMostBinnedWarps, 2)
+    decode_binned_kernel(const __grid_constant__ BinnedDecode job) {
+  using U = NumberOf<T>;
+  __shared__ __align__(16) unsigned char shared_memory[sizeof(BinnedShared<U>)];
+  auto& shared = *reinterpret_cast<BinnedShared<U>*>(shared_memory);
+  const std::uint32_t warp = threadIdx.x / 32;
+  std::uint8_t* const scratch = job.scratch + (std::size_t{blockIdx.x} * job.warps + warp) * job.scratch_bytes;
+  if (warp == 0) sum_groups(job, shared.ends);
+  for (;;) {
+    __syncthreads();
+    if (threadIdx.x == 0) shared.work = atomicAdd(job.next_work, 1u);
+    __syncthreads();
+    const std::uint32_t work = shared.work;
+    if (work >= shared.ends[job.frame_count - 1]) return;
+    std::uint32_t number = 0, above = job.frame_count - 1;  // the first frame that ends behind `work`
+    while (number < above) {
+      const std::uint32_t middle = (number + above) / 2;
+      if (shared.ends[middle] > work)
+        above = middle;
+      else
+        number = middle + 1;
+    }
+    const std::uint32_t group = work - (number != 0 ? shared.ends[number - 1] : 0);
+    const OpenBins& open = job.opened[number];
+    const DecodeFrame& frame = job.frame(number);
+    const std::uint32_t own = group * job.warps + warp;
+    const bool remainders = open.model.map.remainders;
+    if (threadIdx.x == 0) shared.undone.find(open.model);
+    shared.tables.load(open.model.streams[0], job.tables[2 * number]);
+    __syncthreads();
+    BinnedUnit<T> unit{shared, open, open.model.map};
+    Fault fault = Fault::none;
+    if (own < open.wanted) {
+      fault = unit.begin(job, frame, open.first_unit + own, scratch);
+      if (fault == Fault::none) fault = unit.decode_first();
+    }
+    if (remainders) {
+      __syncthreads();
+      shared.tables.load(open.model.streams[1], job.tables[2 * number + 1]);
+      __syncthreads();
+      if (own < open.wanted && fault == Fault::none) fault = unit.decode_rest();
+    }
+    if (own < open.wanted && fault == Fault::none && unit.bad) fault = Fault::list;
+    if (fault != Fault::none) report(frame, fault);
+  }
+}
+
+}  // namespace pyfilter::cuda
