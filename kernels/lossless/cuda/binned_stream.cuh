@@ -34,24 +34,45 @@ struct BlockTables {
   }
 };
 
+// A number in bin order: the lowest one of its bin, and an offset, whose words are loaded and not yet used.
+template <class U>
+struct PendingNumber {
+  U lowest;
+  std::uint32_t bit, count;  // of the offset
+  std::uint32_t words[sizeof(U) == 8 ? 3 : 2];
+
+  static __device__ __forceinline__ PendingNumber known(U number) {
+    PendingNumber p = {};
+    p.lowest = number;
+    return p;
+  }
+  __device__ __forceinline__ U value() const {
+    const std::uint32_t low = __funnelshift_r(words[0], words[1], bit) & ~__funnelshift_lc(0u, ~0u, count);
+    if constexpr (sizeof(U) == 4) {
+      return lowest + low;
+    } else {
+      const std::uint32_t high =
+          __funnelshift_r(words[1], words[2], bit) & ~__funnelshift_lc(0u, ~0u, count > 32 ? count - 32 : 0);
+      return lowest + (U{high} << 32 | low);
+    }
+  }
+};
+
 // The bits of a unit, whose first word is aligned. Reads beyond the last word are reads of the last word.
 struct UnitBits {
   const std::uint32_t* words;
   std::uint32_t last;
 
-  __device__ __forceinline__ std::uint32_t word(std::uint32_t i) const { return words[min(i, last)]; }
-  // Returns `count` bits, at most as many as U has, from bit number `bit` on.
+  // Begins to read `count` bits, at most as many as U has, from bit number `bit` on.
   template <class U>
-  __device__ __forceinline__ U take(std::uint32_t bit, std::uint32_t count) const {
-    const std::uint32_t at = bit / 32, first = word(at), second = word(at + 1);
-    const std::uint32_t low = __funnelshift_r(first, second, bit) & ~__funnelshift_lc(0u, ~0u, count);
-    if constexpr (sizeof(U) == 4) {
-      return low;
-    } else {
-      const std::uint32_t high =
-          __funnelshift_r(second, word(at + 2), bit) & ~__funnelshift_lc(0u, ~0u, count > 32 ? count - 32 : 0);
-      return U{high} << 32 | low;
-    }
+  __device__ __forceinline__ PendingNumber<U> begin(U lowest, std::uint32_t bit, std::uint32_t count) const {
+    PendingNumber<U> p = {lowest, bit, count, {}};
+#pragma unroll
+    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i) p.words[i] = words[min(bit / 32 + i, last)];
+    return p;
+  }
+  __device__ __forceinline__ std::uint32_t take(std::uint32_t bit, std::uint32_t count) const {
+    return begin<std::uint32_t>(0, bit, count).value();
   }
 };
 
@@ -67,15 +88,15 @@ struct BinStream {
   std::uint8_t* levels;  // of the stream's values
   std::uint32_t distance[kDistances], longest;
   std::uint32_t width;
-  bool contexts, zigzag, failed;
+  bool contexts, failed;
 
   // `at` and `end`: bytes of the unit. Moves `at` behind the stream.
-  __device__ __forceinline__ Fault open(const StreamHead& head, std::uint32_t count, std::uint64_t& at,
-                                        std::uint64_t end) {
-    const std::uint64_t word_bytes = 2 * std::uint64_t{head.words}, states = 4 * std::uint64_t{kLaneCount};
-    if (at + states + word_bytes + head.offset_bytes > end || count == 0) return Fault::size;
+  __device__ __forceinline__ Fault open(const StreamHead& head, std::uint32_t count, std::uint32_t& at,
+                                        std::uint32_t end) {
     // each value takes a word at most, and a byte and its bits
     if (head.words > count || head.offset_bytes > (sizeof(U) + 1) * count) return Fault::stream;
+    const std::uint32_t word_bytes = 2 * head.words, states = 4 * kLaneCount;
+    if (at + states + word_bytes + head.offset_bytes > end || count == 0) return Fault::size;
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(unit.words);
     x = load_le<std::uint32_t>(bytes + at + 4 * lane_of_warp());
     const bool bad = x < kLowestState || x >> kStateBits != 0;
@@ -84,9 +105,9 @@ struct BinStream {
     word_count = head.words;
     word_at = 0;
     at += states + word_bytes;
-    bit = static_cast<std::uint32_t>(8 * at);
+    bit = 8 * at;
     at += head.offset_bytes;
-    end_bit = static_cast<std::uint32_t>(8 * at);
+    end_bit = 8 * at;
     failed = false;
     return Fault::none;
   }
@@ -100,7 +121,7 @@ struct BinStream {
   __device__ __forceinline__ bool ended() const {
     const std::uint32_t left = end_bit - bit;
     const bool good = !failed && x == kLowestState && word_at == word_count && bit <= end_bit && left < 8 &&
-                      (left == 0 || unit.template take<std::uint32_t>(bit, left) == 0);
+                      (left == 0 || unit.take(bit, left) == 0);
     return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
   }
 
@@ -127,7 +148,7 @@ struct BinStream {
     for (; escapes != 0; escapes &= escapes - 1) {  // one at a time: offsets before it must be known
       const std::uint32_t from = bit + sum_upto(own) - own;
       if ((escapes & (0u - escapes)) == 1u << lane_of_warp()) {
-        symbol = unit.template take<std::uint32_t>(from, kEscapeBits);
+        symbol = unit.take(from, kEscapeBits);
         const std::uint32_t bits = tables.bins[symbol].bits;
         failed = failed || bits > width;
         if (failed) symbol = kEscape;
@@ -136,10 +157,10 @@ struct BinStream {
     }
   }
 
-  // Decodes the step whose first value is `first`, the first of `left`. Returns this lane's difference, 0 if there is
-  // none.
+  // Begins the step whose first value is `first`, the first of `left`. Returns this lane's number, of lanes without a
+  // value any.
   template <class Tables>
-  __device__ __forceinline__ U step(const Tables& tables, std::uint32_t first, std::uint32_t left) {
+  __device__ __forceinline__ PendingNumber<U> step(const Tables& tables, std::uint32_t first, std::uint32_t left) {
     const std::uint32_t lane = lane_of_warp(), i = first + lane;
     const bool active = lane < left;
     std::uint32_t table = 0;
@@ -166,9 +187,7 @@ struct BinStream {
     const std::uint32_t end = sum_upto(own), from = bit + end - own + before;
     bit += __shfl_sync(kAllOfWarp, end, 31);
     if (contexts && active) levels[i] = bin.level;
-    if (!active) return 0;
-    const U number = static_cast<U>(bin.lowest + unit.template take<U>(from, own - before));
-    return from_bin_order<U>(zigzag, width, number);
+    return unit.begin<U>(bin.lowest, from, own - before);
   }
 };
 

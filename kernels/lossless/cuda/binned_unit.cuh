@@ -36,37 +36,28 @@ struct UndoneStrides {
   }
 };
 
-// Sums along short strides; `source`: the lane of the step before whose sum this lane continues.
+// Sums along short strides.
 template <class U>
 struct ShortSums {
-  std::uint32_t count, stride[kMostStrides], source[kMostStrides];
-  U before[kMostStrides];
+  U before[kMostStrides] = {};  // the sums of the step before
 
-  static __device__ __forceinline__ ShortSums begin(const UndoneStrides& undone) {
-    ShortSums s;
-    s.count = undone.shorts;
+  __device__ __forceinline__ U add(const UndoneStrides& undone, U x) {
 #pragma unroll
     for (std::uint32_t k = 0; k < kMostStrides; ++k) {
-      s.stride[k] = k < s.count ? undone.short_stride[k] : 1;
-      s.source[k] = 32 + lane_of_warp() - s.stride[k] * (lane_of_warp() / s.stride[k] + 1);
-      s.before[k] = 0;
-    }
-    return s;
-  }
-  __device__ __forceinline__ U add(U x) {
-#pragma unroll
-    for (std::uint32_t k = 0; k < kMostStrides; ++k) {
-      if (k >= count) break;
-      if (stride[k] == 1) {
+      if (k >= undone.shorts) break;
+      const std::uint32_t stride = undone.short_stride[k];
+      std::uint32_t source = 31;  // the lane of the step before whose sum this lane continues
+      if (stride == 1) {
         x = sum_upto(x);
       } else {
+        source = 32 + lane_of_warp() - stride * (lane_of_warp() / stride + 1);
 #pragma unroll 1
-        for (std::uint32_t by = stride[k]; by < 32; by *= 2) {
+        for (std::uint32_t by = stride; by < 32; by *= 2) {
           const U other = __shfl_up_sync(kAllOfWarp, x, by);
           if (lane_of_warp() >= by) x += other;
         }
       }
-      x += __shfl_sync(kAllOfWarp, before[k], static_cast<int>(source[k]));
+      x += __shfl_sync(kAllOfWarp, before[k], static_cast<int>(source));
       before[k] = x;
     }
     return x;
@@ -85,11 +76,14 @@ template <class T>
 struct BinnedUnit {
   using U = NumberOf<T>;
 
+  // Two streams of as many bytes as they may have, heads and first differences.
+  static constexpr std::uint32_t kMostWords = 256 + 2 * (32 + (3 + sizeof(U)) * (kMostUnitValues / 4));
+
   const BinnedShared<U>& shared;
   const OpenBins& open;
   NumberMap map;
   BinStream<T> stream;
-  std::uint64_t at, end;          // bytes of the unit: read, and all
+  std::uint32_t at, end;          // bytes of the unit: read, and all
   std::uint32_t count, stored;    // values, first differences
   std::uint32_t asked, asked_to;  // requested values
   T *numbers, *out;               // out: of value `asked`
@@ -112,7 +106,7 @@ struct BinnedUnit {
     count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values;
     stored = min(open.stored, count);
     at = kStreamHead * (map.remainders ? 2u : 1u);
-    end = 4 * std::uint64_t{location.count};
+    end = 4 * min(location.count, kMostWords);  // longer ones end too late
     if (location.uniform || end < at + stored * sizeof(T)) return Fault::head;
     stream.unit = {reinterpret_cast<const std::uint32_t*>(part.payload) + open.units + 1 + location.first,
                    location.count - 1};
@@ -147,34 +141,29 @@ struct BinnedUnit {
     *to = static_cast<T>(value_of_number(map, number, remainder));
   }
 
-  // Opens a stream; `constant` is the difference of all values of a uniform one.
+  // Opens a stream; `constant` is the number of all values of a uniform one, in bin order.
   __device__ __forceinline__ Fault open_stream(std::uint32_t i, std::uint32_t values, U& constant) {
     const BinModel& bins = open.model.streams[i];
     const StreamHead own = head(i);
-    stream.zigzag = bins.zigzag;
     if (!own.is_uniform()) return stream.open(own, values, at, end);
     if (!own.fits_uniform(bins, values)) return Fault::head;
-    const std::uint64_t lowest = values != 0 ? bins.lowest[own.words & ~kUniformStream] : 0;
-    constant = from_bin_order<U>(bins.zigzag, map.width, static_cast<U>(lowest));
+    constant = values != 0 ? static_cast<U>(bins.lowest[own.words & ~kUniformStream]) : 0;
     return Fault::none;
   }
   __device__ __forceinline__ Fault check_padding() const {
-    const auto padding = static_cast<std::uint32_t>(end - at);
-    if (padding > 3) return Fault::size;
-    return stream.unit.template take<std::uint32_t>(static_cast<std::uint32_t>(8 * at), 8 * padding) == 0
-               ? Fault::none
-               : Fault::padding;
+    if (end - at > 3) return Fault::size;
+    return stream.unit.take(8 * at, 8 * (end - at)) == 0 ? Fault::none : Fault::padding;
   }
 
   // Adds the numbers before number `i` along long strides.
   template <bool kPattern>
-  __device__ __forceinline__ U with_lags(U x, std::uint32_t i) const {
+  __device__ __forceinline__ U with_lags(const NumberMap& plain, U x, std::uint32_t i) const {
     const std::uint32_t lags = shared.undone.lags;
     for (std::uint32_t k = 0; k < lags; ++k) {
       const std::uint32_t lag = shared.undone.lag[k];
       if (i < lag) continue;
       U before = numbers[i - lag];
-      if constexpr (kPattern) before = ordered(map, before);
+      if constexpr (kPattern) before = ordered(plain, before);
       x = (shared.undone.subtracted >> k & 1) != 0 ? x - before : x + before;
     }
     return x;
@@ -188,34 +177,37 @@ struct BinnedUnit {
     at += stored * sizeof(T);
     const std::uint32_t coded = count - stored;
     if (const Fault fault = open_stream(0, coded, constant); fault != Fault::none) return fault;
-    const bool uniform = head(0).is_uniform();
-    auto sums = ShortSums<U>::begin(shared.undone);
+    const bool uniform = head(0).is_uniform(), zigzag = open.model.streams[0].zigzag;
     const bool orders_memory = stream.contexts || shared.undone.lags != 0;
-    const std::uint32_t lane = lane_of_warp();
-    // the first step takes the first differences, with zeros before them
+    const std::uint32_t lane = lane_of_warp(), width = map.width;
+    NumberMap plain;
+    plain.is_float = map.is_float;
+    plain.is_unsigned = map.is_unsigned;
+    plain.width = width;
+    ShortSums<U> sums;
+    // the first differences are a step of their own, with zeros before them
+    std::uint32_t i = lane + stored - 32;
+    U x = 0;
+    if (i < stored) x = load_le<T>(first_differences + i * sizeof(T));
+    auto pending = PendingNumber<U>::known(to_bin_order<U>(zigzag, width, x));
 #pragma unroll 1
-    for (std::int32_t first = -32; first < static_cast<std::int32_t>(coded); first += 32) {
-      U x = 0;
-      if (first < 0) {
-        const std::uint32_t i = lane + stored - 32;
-        if (i < stored) x = load_le<T>(first_differences + i * sizeof(T));
-      } else if (!uniform) {
-        x = stream.step(shared.tables, static_cast<std::uint32_t>(first), coded - static_cast<std::uint32_t>(first));
-      } else {
-        x = constant;
-      }
-      x = sums.add(x);
-      const std::uint32_t i = stored + static_cast<std::uint32_t>(first) + lane;  // wraps before the first value
+    for (std::uint32_t next = 0;; next += 32) {  // begins a step, then completes the step before
+      auto begun = PendingNumber<U>::known(constant);
+      if (next < coded && !uniform) begun = stream.step(shared.tables, next, coded - next);
+      x = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()));
       if (i < count) {
-        x = with_lags<kPattern>(x, i);
+        x = with_lags<kPattern>(plain, x, i);
         if constexpr (kPattern)
-          numbers[i] = static_cast<T>(pattern_of(map, x));
+          numbers[i] = static_cast<T>(pattern_of(plain, x));
         else if (staged)
           numbers[i] = static_cast<T>(x);
         else
           put(numbers + i, x, 0);
       }
       if (orders_memory) __syncwarp();
+      if (next >= coded) break;
+      pending = begun;
+      i += 32;
     }
     return uniform || stream.ended() ? Fault::none : Fault::stream;
   }
@@ -223,12 +215,18 @@ struct BinnedUnit {
   __device__ __forceinline__ Fault decode_remainders() {
     U constant = 0;
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
-    const bool uniform = head(1).is_uniform();
+    const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
+    auto pending = PendingNumber<U>::known(constant);
+    if (!uniform) pending = stream.step(shared.tables, 0, count);
+    __syncwarp();
 #pragma unroll 1
     for (std::uint32_t first = 0; first < count; first += 32) {
-      const U remainder = uniform ? constant : stream.step(shared.tables, first, count - first);
+      auto begun = PendingNumber<U>::known(constant);
+      if (first + 32 < count && !uniform) begun = stream.step(shared.tables, first + 32, count - first - 32);
       const std::uint32_t i = first + lane_of_warp();
+      const U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
       if (i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
+      pending = begun;
       __syncwarp();
     }
     return uniform || stream.ended() ? Fault::none : Fault::stream;
