@@ -55,7 +55,7 @@ struct BinnedModel : BinnedParts {
 // A bin as a decoder needs it, in one load. Symbols without a bin have kNoBin bits.
 inline constexpr std::uint8_t kNoBin = 255;
 template <class U>
-struct DecodedBin {
+struct alignas(2 * sizeof(U)) DecodedBin {
   U lowest;
   std::uint8_t bits, level;
 };

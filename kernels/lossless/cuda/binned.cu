@@ -11,7 +11,8 @@
 
 namespace pyfilter::cuda {
 
-extern const BinnedKernels kBinnedKernels8, kBinnedKernels16, kBinnedKernels32, kBinnedKernels64;
+extern const BinnedKernels kBinnedKernels8, kBinnedKernels16, kBinnedKernels32, kBinnedKernels64, kBinnedKernelsF32,
+    kBinnedKernelsF64;
 
 namespace {
 
@@ -20,6 +21,8 @@ constexpr std::uint64_t kUsualUnit = 1u << 16;           // values
 constexpr std::uint64_t kLaunchedUnit = kUsualUnit / 4;  // a launch has blocks for units of so few values
 
 const BinnedKernels* kernels_of(Dtype dtype) {
+  if (dtype == Dtype::f32) return &kBinnedKernelsF32;
+  if (dtype == Dtype::f64) return &kBinnedKernelsF64;
   switch (dtype_bytes(dtype)) {
     case 1:
       return &kBinnedKernels8;

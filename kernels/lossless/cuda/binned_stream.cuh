@@ -87,8 +87,9 @@ struct BinStream {
   std::uint32_t x;
   std::uint8_t* levels;  // of the stream's values
   std::uint32_t distance[kDistances], longest;
+  std::uint32_t level[kDistances];  // of the next step's neighbours
   std::uint32_t width;
-  bool contexts, failed;
+  bool contexts, ahead, failed;
 
   // `at` and `end`: bytes of the unit. Moves `at` behind the stream.
   __device__ __forceinline__ Fault open(const StreamHead& head, std::uint32_t count, std::uint32_t& at,
@@ -109,13 +110,16 @@ struct BinStream {
     at += head.offset_bytes;
     end_bit = 8 * at;
     failed = false;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = 0;
     return Fault::none;
   }
+  // Returns word `i`; the last one, or bits of a state, where there is none.
+  template <bool kEven>
   __device__ __forceinline__ std::uint32_t load_word(std::uint32_t i) const {
-    if constexpr (sizeof(T) == 1)  // states begin anywhere
-      return words[2 * std::size_t{i}] | std::uint32_t{words[2 * std::size_t{i} + 1]} << 8;
-    else
-      return reinterpret_cast<const std::uint16_t*>(words)[i];
+    const std::int32_t at = min(static_cast<std::int32_t>(i), static_cast<std::int32_t>(word_count) - 1);
+    if constexpr (kEven) return reinterpret_cast<const std::uint16_t*>(words)[at];
+    return words[2 * at] | std::uint32_t{words[2 * at + 1]} << 8;
   }
   // Whether the stream ends where it should.
   __device__ __forceinline__ bool ended() const {
@@ -125,18 +129,23 @@ struct BinStream {
     return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
   }
 
-  // The mean level of four earlier neighbours of value `i`.
-  __device__ __forceinline__ std::uint32_t context(std::uint32_t first, std::uint32_t i) const {
-    std::uint32_t sum = 2;
+  // Loads the levels of four earlier neighbours of the values from `first` on.
+  __device__ __forceinline__ void load_levels(std::uint32_t first) {
+    const std::uint32_t i = first + lane_of_warp();
     if (first >= longest) {
 #pragma unroll
-      for (std::uint32_t k = 0; k < kDistances; ++k) sum += levels[i - distance[k]];
+      for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = levels[i - distance[k]];
     } else {
 #pragma unroll
-      for (std::uint32_t k = 0; k < kDistances; ++k)
-        if (i >= distance[k]) sum += levels[i - distance[k]];
+      for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = i >= distance[k] ? levels[i - distance[k]] : 0;
     }
-    return sum / 4;
+  }
+  // Returns the mean level of four neighbours. They are loaded a step ahead if none of them is in the step before.
+  __device__ __forceinline__ std::uint32_t context(std::uint32_t first) {
+    if (!ahead) load_levels(first);
+    const std::uint32_t mean = (level[0] + level[1] + level[2] + level[3] + 2) / 4;
+    if (ahead) load_levels(first + 32);
+    return mean;
   }
 
   // Finds the true symbols behind escapes. `own`: bits of this lane's offset, to which it adds those of the symbol.
@@ -159,12 +168,13 @@ struct BinStream {
 
   // Begins the step whose first value is `first`, the first of `left`. Returns this lane's number, of lanes without a
   // value any.
-  template <class Tables>
+  // kEven: words have even addresses.
+  template <bool kEven, class Tables>
   __device__ __forceinline__ PendingNumber<U> step(const Tables& tables, std::uint32_t first, std::uint32_t left) {
     const std::uint32_t lane = lane_of_warp(), i = first + lane;
     const bool active = lane < left;
     std::uint32_t table = 0;
-    if (contexts) table = tables.table_of_level[context(first, i)];
+    if (contexts) table = tables.table_of_level[context(first)];
     const std::uint32_t slot = x % kBinSlots;
     std::uint32_t symbol = tables.of_symbols.symbols[table * kBinSlots + slot];
     const std::uint32_t range = tables.of_symbols.ranges[table * kSymbols + symbol];
@@ -172,7 +182,8 @@ struct BinStream {
     const bool needs = active && next < kLowestState;
     const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
     const std::uint32_t mine = word_at + static_cast<std::uint32_t>(__popc(taking & ((1u << lane) - 1)));
-    if (needs) next = next << 16 | (mine < word_count ? load_word(mine) : 0);
+    const std::uint32_t word = load_word<kEven>(mine);
+    if (needs) next = next << 16 | word;
     word_at += static_cast<std::uint32_t>(__popc(taking));
     if (active) x = next;
 

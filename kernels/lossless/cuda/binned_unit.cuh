@@ -36,14 +36,28 @@ struct UndoneStrides {
   }
 };
 
+// What a loop over steps is compiled for.
+enum class Sums { none, one, any };  // along short strides; one: of stride 1
+enum class Lags { none, one, any };  // of numbers along long strides
+
 // Sums along short strides.
-template <class U>
+template <class U, Sums kSums>
 struct ShortSums {
-  U before[kMostStrides] = {};  // the sums of the step before
+  U before[kSums == Sums::any ? kMostStrides : 1] = {};  // the sums of the step before
 
   __device__ __forceinline__ U add(const UndoneStrides& undone, U x) {
+    if constexpr (kSums == Sums::none) return x;
+    if constexpr (kSums == Sums::one) {
+      before[0] = sum_upto(x) + __shfl_sync(kAllOfWarp, before[0], 31);
+      return before[0];
+    }
+    return add_any(undone, x);
+  }
+
+ private:
+  __device__ __forceinline__ U add_any(const UndoneStrides& undone, U x) {
 #pragma unroll
-    for (std::uint32_t k = 0; k < kMostStrides; ++k) {
+    for (std::uint32_t k = 0; k < sizeof before / sizeof(U); ++k) {
       if (k >= undone.shorts) break;
       const std::uint32_t stride = undone.short_stride[k];
       std::uint32_t source = 31;  // the lane of the step before whose sum this lane continues
@@ -72,7 +86,7 @@ struct BinnedShared {
   std::uint32_t work;
 };
 
-template <class T>
+template <class T, bool kFloat>
 struct BinnedUnit {
   using U = NumberOf<T>;
 
@@ -114,10 +128,12 @@ struct BinnedUnit {
     stream.contexts = model.contexts;
     stream.width = map.width;
     stream.longest = 0;
+    stream.ahead = true;
 #pragma unroll
     for (std::uint32_t k = 0; k < kDistances; ++k) {
       stream.distance[k] = model.distance[k];
       stream.longest = max(stream.longest, model.distance[k]);
+      stream.ahead = stream.ahead && model.distance[k] >= 64;
     }
     const std::uint64_t from = max(first, job.start), to = min(first + count, job.stop);
     asked = static_cast<std::uint32_t>(from - first);
@@ -155,36 +171,38 @@ struct BinnedUnit {
     return stream.unit.take(8 * at, 8 * (end - at)) == 0 ? Fault::none : Fault::padding;
   }
 
-  // Adds the numbers before number `i` along long strides.
+  // The number that is stored at index `i`.
+  template <bool kPattern>
+  __device__ __forceinline__ U stored_number(const NumberMap& plain, std::uint32_t i) const {
+    return kPattern ? ordered(plain, static_cast<U>(numbers[i])) : static_cast<U>(numbers[i]);
+  }
   template <bool kPattern>
   __device__ __forceinline__ U with_lags(const NumberMap& plain, U x, std::uint32_t i) const {
-    const std::uint32_t lags = shared.undone.lags;
-    for (std::uint32_t k = 0; k < lags; ++k) {
+#pragma unroll 1
+    for (std::uint32_t k = 0; k < shared.undone.lags; ++k) {
       const std::uint32_t lag = shared.undone.lag[k];
-      if (i < lag) continue;
-      U before = numbers[i - lag];
-      if constexpr (kPattern) before = ordered(plain, before);
+      const U before = i >= lag ? stored_number<kPattern>(plain, i - lag) : 0;
       x = (shared.undone.subtracted >> k & 1) != 0 ? x - before : x + before;
     }
     return x;
   }
 
   // Decodes the differences, and adds them up. kPattern: numbers are patterns, and stored as values at once.
-  template <bool kPattern>
+  template <bool kPattern, Sums kSums, Lags kLags>
   __device__ __forceinline__ Fault decode_numbers() {
     U constant = 0;
     const std::uint8_t* const first_differences = bytes() + at;
     at += stored * sizeof(T);
     const std::uint32_t coded = count - stored;
     if (const Fault fault = open_stream(0, coded, constant); fault != Fault::none) return fault;
-    const bool uniform = head(0).is_uniform(), zigzag = open.model.streams[0].zigzag;
-    const bool orders_memory = stream.contexts || shared.undone.lags != 0;
-    const std::uint32_t lane = lane_of_warp(), width = map.width;
+    const bool zigzag = open.model.streams[0].zigzag;
+    const std::uint32_t decoded = head(0).is_uniform() ? 0 : coded, lane = lane_of_warp(), width = map.width;
     NumberMap plain;
-    plain.is_float = map.is_float;
-    plain.is_unsigned = map.is_unsigned;
-    plain.width = width;
-    ShortSums<U> sums;
+    plain.is_float = kFloat;
+    plain.is_unsigned = !kFloat && map.is_unsigned;
+    plain.width = kFloat ? 8 * sizeof(U) : width;
+    const std::uint32_t lag = kLags == Lags::one ? shared.undone.lag[0] : 0;
+    ShortSums<U, kSums> sums;
     // the first differences are a step of their own, with zeros before them
     std::uint32_t i = lane + stored - 32;
     U x = 0;
@@ -192,11 +210,15 @@ struct BinnedUnit {
     auto pending = PendingNumber<U>::known(to_bin_order<U>(zigzag, width, x));
 #pragma unroll 1
     for (std::uint32_t next = 0;; next += 32) {  // begins a step, then completes the step before
+      U before = 0;
+      const bool has_before = kLags == Lags::one && i < count && i >= lag;
+      if (has_before) before = numbers[i - lag];
       auto begun = PendingNumber<U>::known(constant);
-      if (next < coded && !uniform) begun = stream.step(shared.tables, next, coded - next);
+      if (next < decoded) begun = stream.template step<(sizeof(T) > 1)>(shared.tables, next, coded - next);
       x = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()));
+      if constexpr (kLags == Lags::one) x += has_before && kPattern ? ordered(plain, before) : before;
       if (i < count) {
-        x = with_lags<kPattern>(plain, x, i);
+        if constexpr (kLags == Lags::any) x = with_lags<kPattern>(plain, x, i);
         if constexpr (kPattern)
           numbers[i] = static_cast<T>(pattern_of(plain, x));
         else if (staged)
@@ -204,12 +226,28 @@ struct BinnedUnit {
         else
           put(numbers + i, x, 0);
       }
-      if (orders_memory) __syncwarp();
+      __syncwarp();  // orders levels and numbers
       if (next >= coded) break;
       pending = begun;
       i += 32;
     }
-    return uniform || stream.ended() ? Fault::none : Fault::stream;
+    return decoded == 0 || stream.ended() ? Fault::none : Fault::stream;
+  }
+  template <bool kPattern, Sums kSums>
+  __device__ __forceinline__ Fault decode_numbers() {
+    if constexpr (!kPattern)
+      return shared.undone.lags == 0 ? decode_numbers<kPattern, kSums, Lags::none>()
+                                     : decode_numbers<kPattern, kSums, Lags::any>();
+    else
+      return shared.undone.lags == 0   ? decode_numbers<kPattern, kSums, Lags::none>()
+             : shared.undone.lags == 1 ? decode_numbers<kPattern, kSums, Lags::one>()
+                                       : decode_numbers<kPattern, kSums, Lags::any>();
+  }
+  template <bool kPattern>
+  __device__ __forceinline__ Fault decode_numbers() {
+    if (shared.undone.shorts == 0) return decode_numbers<kPattern, Sums::none>();
+    if (shared.undone.shorts == 1 && shared.undone.short_stride[0] == 1) return decode_numbers<kPattern, Sums::one>();
+    return decode_numbers<kPattern, Sums::any>();
   }
   // Turns numbers and remainders into values.
   __device__ __forceinline__ Fault decode_remainders() {
@@ -217,12 +255,13 @@ struct BinnedUnit {
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
     const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
     auto pending = PendingNumber<U>::known(constant);
-    if (!uniform) pending = stream.step(shared.tables, 0, count);
+    if (!uniform) pending = stream.template step<false>(shared.tables, 0, count);
     __syncwarp();
 #pragma unroll 1
     for (std::uint32_t first = 0; first < count; first += 32) {
       auto begun = PendingNumber<U>::known(constant);
-      if (first + 32 < count && !uniform) begun = stream.step(shared.tables, first + 32, count - first - 32);
+      if (first + 32 < count && !uniform)
+        begun = stream.template step<false>(shared.tables, first + 32, count - first - 32);
       const std::uint32_t i = first + lane_of_warp();
       const U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
       if (i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
@@ -263,7 +302,7 @@ __device__ __forceinline__ void sum_groups(const BinnedDecode& job, std::uint32_
   }
 }
 
-template <class T>
+template <class T, bool kFloat>
 static __global__ void __launch_bounds__(32 * kMostBinnedWarps, 2)
     decode_binned_kernel(const __grid_constant__ BinnedDecode job) {
   using U = NumberOf<T>;
@@ -294,7 +333,7 @@ static __global__ void __launch_bounds__(32 * kMostBinnedWarps, 2)
     if (threadIdx.x == 0) shared.undone.find(open.model);
     shared.tables.load(open.model.streams[0], job.tables[2 * number]);
     __syncthreads();
-    BinnedUnit<T> unit{shared, open, open.model.map};
+    BinnedUnit<T, kFloat> unit{shared, open, open.model.map};
     Fault fault = Fault::none;
     if (own < open.wanted) {
       fault = unit.begin(job, frame, open.first_unit + own, scratch);
