@@ -68,7 +68,7 @@ struct UnitBits {
   __device__ __forceinline__ PendingNumber<U> begin(U lowest, std::uint32_t bit, std::uint32_t count) const {
     PendingNumber<U> p = {lowest, bit, count, {}};
 #pragma unroll
-    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i) p.words[i] = words[min(bit / 32 + i, last)];
+    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i) p.words[i] = __ldg(words + min(bit / 32 + i, last));
     return p;
   }
   __device__ __forceinline__ std::uint32_t take(std::uint32_t bit, std::uint32_t count) const {
@@ -84,6 +84,7 @@ struct BinStream {
   UnitBits unit;
   const std::uint8_t* words;  // 16 bits each
   std::uint32_t word_count, word_at, bit, end_bit;
+  std::uint32_t word_base, near_word, far_word;  // words are loaded 32 to 64 ahead of their use; each thread holds two
   std::uint32_t x;
   std::uint8_t* levels;  // of the stream's values
   std::uint32_t distance[kDistances], longest;
@@ -104,7 +105,9 @@ struct BinStream {
     if (__any_sync(kAllOfWarp, bad ? 1 : 0)) return Fault::state;
     words = bytes + at + states;
     word_count = head.words;
-    word_at = 0;
+    word_at = word_base = 0;
+    near_word = load_word(0);
+    far_word = load_word(32);
     at += states + word_bytes;
     bit = 8 * at;
     at += head.offset_bytes;
@@ -114,12 +117,25 @@ struct BinStream {
     for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = 0;
     return Fault::none;
   }
-  // Returns word `i`; the last one, or bits of a state, where there is none.
-  template <bool kEven>
-  __device__ __forceinline__ std::uint32_t load_word(std::uint32_t i) const {
-    const std::int32_t at = min(static_cast<std::int32_t>(i), static_cast<std::int32_t>(word_count) - 1);
-    if constexpr (kEven) return reinterpret_cast<const std::uint16_t*>(words)[at];
-    return words[2 * at] | std::uint32_t{words[2 * at + 1]} << 8;
+  // Returns this lane's word of the 32 from number `from` on. They begin at any address.
+  __device__ __forceinline__ std::uint32_t load_word(std::uint32_t from) const {
+    const std::uint32_t i = from + lane_of_warp();
+    return i < word_count ? __ldg(words + 2 * i) | std::uint32_t{__ldg(words + 2 * i + 1)} << 8 : 0;
+  }
+  // Gives words to the lanes whose state needs one, in the order of lanes.
+  __device__ __forceinline__ std::uint32_t refilled(std::uint32_t state, bool needs) {
+    const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
+    const std::uint32_t place =
+        word_at - word_base + static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));  // below 64
+    const std::uint32_t low = __shfl_sync(kAllOfWarp, near_word, static_cast<int>(place % 32)),
+                        high = __shfl_sync(kAllOfWarp, far_word, static_cast<int>(place % 32));
+    word_at += static_cast<std::uint32_t>(__popc(taking));
+    if (word_at - word_base >= 32) {
+      word_base += 32;
+      near_word = far_word;
+      far_word = load_word(word_base + 32);
+    }
+    return needs ? state << 16 | (place < 32 ? low : high) : state;
   }
   // Whether the stream ends where it should.
   __device__ __forceinline__ bool ended() const {
@@ -166,39 +182,44 @@ struct BinStream {
     }
   }
 
-  // Begins the step whose first value is `first`, the first of `left`. Returns this lane's number, of lanes without a
-  // value any.
-  // kEven: words have even addresses.
-  template <bool kEven, class Tables>
-  __device__ __forceinline__ PendingNumber<U> step(const Tables& tables, std::uint32_t first, std::uint32_t left) {
-    const std::uint32_t lane = lane_of_warp(), i = first + lane;
+  // A step whose symbols are known, but not where their offsets are.
+  struct Step {
+    U lowest;
+    std::uint32_t own, before;  // bits of the lane; those in front of its offset
+  };
+
+  // Takes the symbols of the step whose first value is `first`, the first of `left`. Lanes without a value have no
+  // bits.
+  template <class Tables>
+  __device__ __forceinline__ Step take_symbols(const Tables& tables, std::uint32_t first, std::uint32_t left) {
+    const std::uint32_t lane = lane_of_warp();
     const bool active = lane < left;
     std::uint32_t table = 0;
     if (contexts) table = tables.table_of_level[context(first)];
     const std::uint32_t slot = x % kBinSlots;
     std::uint32_t symbol = tables.of_symbols.symbols[table * kBinSlots + slot];
     const std::uint32_t range = tables.of_symbols.ranges[table * kSymbols + symbol];
-    std::uint32_t next = (range & 0xFFFF) * (x >> kBinTableBits) + slot - (range >> 16);
-    const bool needs = active && next < kLowestState;
-    const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
-    const std::uint32_t mine = word_at + static_cast<std::uint32_t>(__popc(taking & ((1u << lane) - 1)));
-    const std::uint32_t word = load_word<kEven>(mine);
-    if (needs) next = next << 16 | word;
-    word_at += static_cast<std::uint32_t>(__popc(taking));
-    if (active) x = next;
-
     DecodedBin<U> bin = tables.bins[symbol];
-    std::uint32_t own = active ? bin.bits : 0, before = 0;
+    const std::uint32_t next = (range & 0xFFFF) * (x >> kBinTableBits) + slot - (range >> 16);
+    const std::uint32_t full = refilled(next, active && next < kLowestState);
+    if (active) x = full;
+
+    Step step = {bin.lowest, active ? bin.bits : 0u, 0};
     const std::uint32_t escapes = __ballot_sync(kAllOfWarp, active && symbol == kEscape ? 1 : 0);
     if (escapes != 0) {
-      resolve(tables, escapes, symbol, own);
+      resolve(tables, escapes, symbol, step.own);
       bin = tables.bins[symbol];
-      if ((escapes >> lane & 1) != 0) before = kEscapeBits;
+      step.lowest = bin.lowest;
+      if ((escapes >> lane & 1) != 0) step.before = kEscapeBits;
     }
-    const std::uint32_t end = sum_upto(own), from = bit + end - own + before;
-    bit += __shfl_sync(kAllOfWarp, end, 31);
-    if (contexts && active) levels[i] = bin.level;
-    return unit.begin<U>(bin.lowest, from, own - before);
+    if (contexts && active) levels[first + lane] = bin.level;
+    return step;
+  }
+  // Begins to read the offsets of a step; `upto`: the sum of bits over this lane and the lanes before.
+  __device__ __forceinline__ PendingNumber<U> read_offsets(const Step& step, std::uint32_t upto) {
+    const std::uint32_t from = bit + upto - step.own + step.before;
+    bit += __shfl_sync(kAllOfWarp, upto, 31);
+    return unit.begin<U>(step.lowest, from, step.own - step.before);
   }
 };
 

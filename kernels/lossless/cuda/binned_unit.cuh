@@ -40,18 +40,36 @@ struct UndoneStrides {
 enum class Sums { none, one, any };  // along short strides; one: of stride 1
 enum class Lags { none, one, any };  // of numbers along long strides
 
+// Sums over this lane and the lanes before, side by side.
+template <class U>
+__device__ __forceinline__ void sum_both(U& x, std::uint32_t& bits) {
+  add_lane_before<1, 32>(bits);
+  add_lane_before<1, 32>(x);
+  add_lane_before<2, 32>(bits);
+  add_lane_before<2, 32>(x);
+  add_lane_before<4, 32>(bits);
+  add_lane_before<4, 32>(x);
+  add_lane_before<8, 32>(bits);
+  add_lane_before<8, 32>(x);
+  add_lane_before<16, 32>(bits);
+  add_lane_before<16, 32>(x);
+}
+
 // Sums along short strides.
 template <class U, Sums kSums>
 struct ShortSums {
   U before[kSums == Sums::any ? kMostStrides : 1] = {};  // the sums of the step before
 
-  __device__ __forceinline__ U add(const UndoneStrides& undone, U x) {
-    if constexpr (kSums == Sums::none) return x;
+  // Returns the sums of numbers, and replaces `bits` by its sums over lanes.
+  __device__ __forceinline__ U add(const UndoneStrides& undone, U x, std::uint32_t& bits) {
     if constexpr (kSums == Sums::one) {
-      before[0] = sum_upto(x) + __shfl_sync(kAllOfWarp, before[0], 31);
-      return before[0];
+      sum_both(x, bits);
+      x += __shfl_sync(kAllOfWarp, before[0], 31);
+      before[0] = x;
+      return x;
     }
-    return add_any(undone, x);
+    bits = sum_upto(bits);
+    return kSums == Sums::none ? x : add_any(undone, x);
   }
 
  private:
@@ -213,9 +231,11 @@ struct BinnedUnit {
       U before = 0;
       const bool has_before = kLags == Lags::one && i < count && i >= lag;
       if (has_before) before = numbers[i - lag];
-      auto begun = PendingNumber<U>::known(constant);
-      if (next < decoded) begun = stream.template step<(sizeof(T) > 1)>(shared.tables, next, coded - next);
-      x = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()));
+      typename BinStream<T>::Step step = {};
+      if (next < decoded) step = stream.take_symbols(shared.tables, next, coded - next);
+      std::uint32_t upto = step.own;
+      x = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()), upto);
+      pending = next < decoded ? stream.read_offsets(step, upto) : PendingNumber<U>::known(constant);
       if constexpr (kLags == Lags::one) x += has_before && kPattern ? ordered(plain, before) : before;
       if (i < count) {
         if constexpr (kLags == Lags::any) x = with_lags<kPattern>(plain, x, i);
@@ -228,7 +248,6 @@ struct BinnedUnit {
       }
       __syncwarp();  // orders levels and numbers
       if (next >= coded) break;
-      pending = begun;
       i += 32;
     }
     return decoded == 0 || stream.ended() ? Fault::none : Fault::stream;
@@ -255,13 +274,16 @@ struct BinnedUnit {
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
     const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
     auto pending = PendingNumber<U>::known(constant);
-    if (!uniform) pending = stream.template step<false>(shared.tables, 0, count);
+    const auto begin = [&](std::uint32_t first) {
+      if (uniform || first >= count) return PendingNumber<U>::known(constant);
+      const auto step = stream.take_symbols(shared.tables, first, count - first);
+      return stream.read_offsets(step, sum_upto(step.own));
+    };
+    pending = begin(0);
     __syncwarp();
 #pragma unroll 1
     for (std::uint32_t first = 0; first < count; first += 32) {
-      auto begun = PendingNumber<U>::known(constant);
-      if (first + 32 < count && !uniform)
-        begun = stream.template step<false>(shared.tables, first + 32, count - first - 32);
+      const auto begun = begin(first + 32);
       const std::uint32_t i = first + lane_of_warp();
       const U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
       if (i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
