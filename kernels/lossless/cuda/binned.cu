@@ -71,10 +71,9 @@ Status decode_binned_frames(const FrameGroup& frames, std::uint64_t start, std::
   job.start = start;
   job.stop = stop;
   const std::uint64_t most = std::min<std::uint64_t>(kMostUnitValues, info.value_count);
-  job.level_bytes = Arrays::padded(most);
+  job.level_bytes = Arrays::padded(most + 1);
   job.scratch_bytes = job.level_bytes;
   if (start != 0 || stop != info.value_count) job.scratch_bytes += Arrays::padded(most * dtype_bytes(info.dtype));
-  job.scratch_bytes = std::max<std::size_t>(job.scratch_bytes, 256);
   const std::uint64_t units = (stop - start + kUsualUnit - 1) / kUsualUnit;
   job.warps = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_ceil(units), 1, kMostBinnedWarps));
   for (std::size_t done = 0; done < frames.count; done += job.frame_count) {

@@ -82,15 +82,32 @@ struct BinStream {
   using U = NumberOf<T>;
 
   UnitBits unit;
-  const std::uint8_t* words;  // 16 bits each
-  std::uint32_t word_count, word_at, bit, end_bit;
-  std::uint32_t word_base, near_word, far_word;  // words are loaded 32 to 64 ahead of their use; each thread holds two
+  const std::uint8_t* words;                       // 16 bits each
+  std::uint32_t word_count, word_base, word_used;  // each thread holds two words: of the 64 from word_base on
+  std::uint32_t near_word, far_word;
+  std::uint32_t bit, end_bit;  // of the offsets
   std::uint32_t x;
-  std::uint8_t* levels;  // of the stream's values
-  std::uint32_t distance[kDistances], longest;
+  std::uint8_t* levels;  // of the stream's values; levels[none] is 0
+  std::uint32_t none, distance[kDistances];
   std::uint32_t level[kDistances];  // of the next step's neighbours
   std::uint32_t width;
-  bool contexts, ahead, failed;
+  bool ahead;  // no neighbour is in the step before: their levels are loaded a step ahead
+  bool failed;
+
+  // Sets what is the same for all streams of a unit. Without contexts, all levels and tables are 0.
+  __device__ __forceinline__ void set_model(const BinnedParts& model, std::uint8_t* memory, std::uint32_t zero) {
+    levels = memory;
+    none = zero;
+    if (lane_of_warp() == 0) levels[none] = 0;
+    width = model.map.width;
+    ahead = true;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kDistances; ++k) {
+      distance[k] = model.contexts ? model.distance[k] : 64;
+      ahead = ahead && distance[k] >= 64;
+    }
+    __syncwarp();
+  }
 
   // `at` and `end`: bytes of the unit. Moves `at` behind the stream.
   __device__ __forceinline__ Fault open(const StreamHead& head, std::uint32_t count, std::uint32_t& at,
@@ -105,9 +122,10 @@ struct BinStream {
     if (__any_sync(kAllOfWarp, bad ? 1 : 0)) return Fault::state;
     words = bytes + at + states;
     word_count = head.words;
-    word_at = word_base = 0;
-    near_word = load_word(0);
-    far_word = load_word(32);
+    word_base = word_used = 0;
+    near_word = far_word = 0;
+    load_word<false>(near_word, 0, true);
+    load_word<false>(far_word, 32, true);
     at += states + word_bytes;
     bit = 8 * at;
     at += head.offset_bytes;
@@ -117,50 +135,52 @@ struct BinStream {
     for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = 0;
     return Fault::none;
   }
-  // Returns this lane's word of the 32 from number `from` on. They begin at any address.
-  __device__ __forceinline__ std::uint32_t load_word(std::uint32_t from) const {
+  // Loads this lane's word of the 32 from number `from` on, if there is one. kEven: words have even addresses.
+  template <bool kEven>
+  __device__ __forceinline__ void load_word(std::uint32_t& word, std::uint32_t from, bool wanted) const {
     const std::uint32_t i = from + lane_of_warp();
-    return i < word_count ? __ldg(words + 2 * i) | std::uint32_t{__ldg(words + 2 * i + 1)} << 8 : 0;
+    if (!wanted || i >= word_count) return;
+    if constexpr (kEven)
+      word = __ldg(reinterpret_cast<const std::uint16_t*>(words) + i);
+    else
+      word = __ldg(words + 2 * i) | std::uint32_t{__ldg(words + 2 * i + 1)} << 8;
   }
-  // Gives words to the lanes whose state needs one, in the order of lanes.
+  // Gives words to the lanes whose state needs one, in the order of lanes. Where none are left they get any.
+  template <bool kEven>
   __device__ __forceinline__ std::uint32_t refilled(std::uint32_t state, bool needs) {
     const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
     const std::uint32_t place =
-        word_at - word_base + static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));  // below 64
+        word_used + static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));  // below 64
     const std::uint32_t low = __shfl_sync(kAllOfWarp, near_word, static_cast<int>(place % 32)),
                         high = __shfl_sync(kAllOfWarp, far_word, static_cast<int>(place % 32));
-    word_at += static_cast<std::uint32_t>(__popc(taking));
-    if (word_at - word_base >= 32) {
-      word_base += 32;
-      near_word = far_word;
-      far_word = load_word(word_base + 32);
-    }
+    word_used += static_cast<std::uint32_t>(__popc(taking));
+    const bool passed = word_used >= 32;
+    near_word = passed ? far_word : near_word;
+    load_word<kEven>(far_word, word_base + 64, passed);
+    word_base += passed ? 32 : 0;
+    word_used -= passed ? 32 : 0;
     return needs ? state << 16 | (place < 32 ? low : high) : state;
   }
   // Whether the stream ends where it should.
   __device__ __forceinline__ bool ended() const {
     const std::uint32_t left = end_bit - bit;
-    const bool good = !failed && x == kLowestState && word_at == word_count && bit <= end_bit && left < 8 &&
-                      (left == 0 || unit.take(bit, left) == 0);
+    const bool good = !failed && x == kLowestState && word_base + word_used == word_count && bit <= end_bit &&
+                      left < 8 && (left == 0 || unit.take(bit, left) == 0);
     return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
   }
 
   // Loads the levels of four earlier neighbours of the values from `first` on.
   __device__ __forceinline__ void load_levels(std::uint32_t first) {
     const std::uint32_t i = first + lane_of_warp();
-    if (first >= longest) {
 #pragma unroll
-      for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = levels[i - distance[k]];
-    } else {
-#pragma unroll
-      for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = i >= distance[k] ? levels[i - distance[k]] : 0;
-    }
+    for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = levels[min(i - distance[k], none)];
   }
-  // Returns the mean level of four neighbours. They are loaded a step ahead if none of them is in the step before.
+  // Returns the mean level of four neighbours.
+  template <bool kAhead>
   __device__ __forceinline__ std::uint32_t context(std::uint32_t first) {
-    if (!ahead) load_levels(first);
+    if (!kAhead) load_levels(first);
     const std::uint32_t mean = (level[0] + level[1] + level[2] + level[3] + 2) / 4;
-    if (ahead) load_levels(first + 32);
+    if (kAhead) load_levels(first + 32);
     return mean;
   }
 
@@ -189,19 +209,18 @@ struct BinStream {
   };
 
   // Takes the symbols of the step whose first value is `first`, the first of `left`. Lanes without a value have no
-  // bits.
-  template <class Tables>
+  // bits. kFull: all lanes have one. kAhead: as `ahead`.
+  template <bool kFull, bool kAhead, bool kEven, class Tables>
   __device__ __forceinline__ Step take_symbols(const Tables& tables, std::uint32_t first, std::uint32_t left) {
     const std::uint32_t lane = lane_of_warp();
-    const bool active = lane < left;
-    std::uint32_t table = 0;
-    if (contexts) table = tables.table_of_level[context(first)];
+    const bool active = kFull || lane < left;
+    const std::uint32_t table = tables.table_of_level[context<kAhead>(first)];
     const std::uint32_t slot = x % kBinSlots;
     std::uint32_t symbol = tables.of_symbols.symbols[table * kBinSlots + slot];
     const std::uint32_t range = tables.of_symbols.ranges[table * kSymbols + symbol];
     DecodedBin<U> bin = tables.bins[symbol];
     const std::uint32_t next = (range & 0xFFFF) * (x >> kBinTableBits) + slot - (range >> 16);
-    const std::uint32_t full = refilled(next, active && next < kLowestState);
+    const std::uint32_t full = refilled<kEven>(next, active && next < kLowestState);
     if (active) x = full;
 
     Step step = {bin.lowest, active ? bin.bits : 0u, 0};
@@ -212,7 +231,7 @@ struct BinStream {
       step.lowest = bin.lowest;
       if ((escapes >> lane & 1) != 0) step.before = kEscapeBits;
     }
-    if (contexts && active) levels[first + lane] = bin.level;
+    if (active) levels[first + lane] = bin.level;
     return step;
   }
   // Begins to read the offsets of a step; `upto`: the sum of bits over this lane and the lanes before.

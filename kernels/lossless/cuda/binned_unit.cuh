@@ -37,8 +37,8 @@ struct UndoneStrides {
 };
 
 // What a loop over steps is compiled for.
-enum class Sums { none, one, any };  // along short strides; one: of stride 1
-enum class Lags { none, one, any };  // of numbers along long strides
+enum class Sums { none, one, two, any };    // along short strides; one and two: of stride 1
+enum class Lags { none, one, three, any };  // of numbers along long strides; three: those of two strides
 
 // Sums over this lane and the lanes before, side by side.
 template <class U>
@@ -58,21 +58,26 @@ __device__ __forceinline__ void sum_both(U& x, std::uint32_t& bits) {
 // Sums along short strides.
 template <class U, Sums kSums>
 struct ShortSums {
-  U before[kSums == Sums::any ? kMostStrides : 1] = {};  // the sums of the step before
+  // the sums of the step before
+  U before[kSums == Sums::any ? kMostStrides : kSums == Sums::two ? 2 : 1] = {};
 
   // Returns the sums of numbers, and replaces `bits` by its sums over lanes.
   __device__ __forceinline__ U add(const UndoneStrides& undone, U x, std::uint32_t& bits) {
-    if constexpr (kSums == Sums::one) {
+    if constexpr (kSums == Sums::one || kSums == Sums::two) {
       sum_both(x, bits);
-      x += __shfl_sync(kAllOfWarp, before[0], 31);
-      before[0] = x;
-      return x;
+      x = continued(0, x, 31);
+      return kSums == Sums::one ? x : continued(1, sum_upto(x), 31);
     }
     bits = sum_upto(bits);
     return kSums == Sums::none ? x : add_any(undone, x);
   }
 
  private:
+  __device__ __forceinline__ U continued(std::uint32_t k, U x, std::uint32_t source) {
+    x += __shfl_sync(kAllOfWarp, before[k], static_cast<int>(source));
+    before[k] = x;
+    return x;
+  }
   __device__ __forceinline__ U add_any(const UndoneStrides& undone, U x) {
 #pragma unroll
     for (std::uint32_t k = 0; k < sizeof before / sizeof(U); ++k) {
@@ -89,8 +94,7 @@ struct ShortSums {
           if (lane_of_warp() >= by) x += other;
         }
       }
-      x += __shfl_sync(kAllOfWarp, before[k], static_cast<int>(source));
-      before[k] = x;
+      x = continued(k, x, source);
     }
     return x;
   }
@@ -142,17 +146,7 @@ struct BinnedUnit {
     if (location.uniform || end < at + stored * sizeof(T)) return Fault::head;
     stream.unit = {reinterpret_cast<const std::uint32_t*>(part.payload) + open.units + 1 + location.first,
                    location.count - 1};
-    stream.levels = scratch;
-    stream.contexts = model.contexts;
-    stream.width = map.width;
-    stream.longest = 0;
-    stream.ahead = true;
-#pragma unroll
-    for (std::uint32_t k = 0; k < kDistances; ++k) {
-      stream.distance[k] = model.distance[k];
-      stream.longest = max(stream.longest, model.distance[k]);
-      stream.ahead = stream.ahead && model.distance[k] >= 64;
-    }
+    stream.set_model(model, scratch, static_cast<std::uint32_t>(job.level_bytes) - 1);
     const std::uint64_t from = max(first, job.start), to = min(first + count, job.stop);
     asked = static_cast<std::uint32_t>(from - first);
     asked_to = static_cast<std::uint32_t>(to - first);
@@ -206,7 +200,7 @@ struct BinnedUnit {
   }
 
   // Decodes the differences, and adds them up. kPattern: numbers are patterns, and stored as values at once.
-  template <bool kPattern, Sums kSums, Lags kLags>
+  template <bool kPattern, bool kAhead, Sums kSums, Lags kLags>
   __device__ __forceinline__ Fault decode_numbers() {
     U constant = 0;
     const std::uint8_t* const first_differences = bytes() + at;
@@ -214,79 +208,106 @@ struct BinnedUnit {
     const std::uint32_t coded = count - stored;
     if (const Fault fault = open_stream(0, coded, constant); fault != Fault::none) return fault;
     const bool zigzag = open.model.streams[0].zigzag;
-    const std::uint32_t decoded = head(0).is_uniform() ? 0 : coded, lane = lane_of_warp(), width = map.width;
+    const std::uint32_t decoded = head(0).is_uniform() ? 0 : coded;
+    const std::uint32_t width = kFloat ? 8 * sizeof(U) : map.width;
     NumberMap plain;
     plain.is_float = kFloat;
     plain.is_unsigned = !kFloat && map.is_unsigned;
-    plain.width = kFloat ? 8 * sizeof(U) : width;
-    const std::uint32_t lag = kLags == Lags::one ? shared.undone.lag[0] : 0;
+    plain.width = width;
+    constexpr int kHeld = kLags == Lags::one ? 1 : kLags == Lags::three ? 3 : 0;
+    std::uint32_t lag[kHeld + 1];
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) lag[k] = shared.undone.lag[k];
     ShortSums<U, kSums> sums;
     // the first differences are a step of their own, with zeros before them
-    std::uint32_t i = lane + stored - 32;
+    const std::uint32_t first_i = lane_of_warp() + stored - 32;
     U x = 0;
-    if (i < stored) x = load_le<T>(first_differences + i * sizeof(T));
+    if (first_i < stored) x = load_le<T>(first_differences + first_i * sizeof(T));
     auto pending = PendingNumber<U>::known(to_bin_order<U>(zigzag, width, x));
-#pragma unroll 1
-    for (std::uint32_t next = 0;; next += 32) {  // begins a step, then completes the step before
-      U before = 0;
-      const bool has_before = kLags == Lags::one && i < count && i >= lag;
-      if (has_before) before = numbers[i - lag];
+
+    // Begins a step, then completes the one before. kFull: all lanes have values in both.
+    const auto iterate = [&]<bool kFull>(std::uint32_t next) {
+      const std::uint32_t i = first_i + next;  // wraps before the first value
+      T before[kHeld + 1] = {};                // the numbers that `lag` says, loaded before symbols are taken
+      bool has[kHeld + 1] = {};
+#pragma unroll
+      for (int k = 0; k < kHeld; ++k) {
+        has[k] = (kFull || i < count) && i >= lag[k];
+        if (has[k]) before[k] = numbers[i - lag[k]];
+      }
       typename BinStream<T>::Step step = {};
-      if (next < decoded) step = stream.take_symbols(shared.tables, next, coded - next);
+      if (kFull || next < decoded)
+        step = stream.template take_symbols<kFull, kAhead, (sizeof(T) > 1)>(shared.tables, next, coded - next);
       std::uint32_t upto = step.own;
-      x = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()), upto);
-      pending = next < decoded ? stream.read_offsets(step, upto) : PendingNumber<U>::known(constant);
-      if constexpr (kLags == Lags::one) x += has_before && kPattern ? ordered(plain, before) : before;
-      if (i < count) {
-        if constexpr (kLags == Lags::any) x = with_lags<kPattern>(plain, x, i);
+      U number = sums.add(shared.undone, from_bin_order<U>(zigzag, width, pending.value()), upto);
+      pending = kFull || next < decoded ? stream.read_offsets(step, upto) : PendingNumber<U>::known(constant);
+#pragma unroll
+      for (int k = 0; k < kHeld; ++k) {
+        const U own = has[k] && kPattern ? ordered(plain, static_cast<U>(before[k])) : before[k];
+        number = k == 2 ? number - own : number + own;
+      }
+      if (kFull || i < count) {
+        if constexpr (kLags == Lags::any) number = with_lags<kPattern>(plain, number, i);
         if constexpr (kPattern)
-          numbers[i] = static_cast<T>(pattern_of(plain, x));
+          numbers[i] = static_cast<T>(pattern_of(plain, number));
         else if (staged)
-          numbers[i] = static_cast<T>(x);
+          numbers[i] = static_cast<T>(number);
         else
-          put(numbers + i, x, 0);
+          put(numbers + i, number, 0);
       }
       __syncwarp();  // orders levels and numbers
+    };
+    for (std::uint32_t next = 0;;) {
+      iterate.template operator()<false>(next);
       if (next >= coded) break;
-      i += 32;
+#pragma unroll 1
+      for (next += 32; next + 32 <= decoded; next += 32) iterate.template operator()<true>(next);
     }
     return decoded == 0 || stream.ended() ? Fault::none : Fault::stream;
   }
-  template <bool kPattern, Sums kSums>
+  template <bool kPattern, bool kAhead, Sums kSums>
   __device__ __forceinline__ Fault decode_numbers() {
-    if constexpr (!kPattern)
-      return shared.undone.lags == 0 ? decode_numbers<kPattern, kSums, Lags::none>()
-                                     : decode_numbers<kPattern, kSums, Lags::any>();
-    else
-      return shared.undone.lags == 0   ? decode_numbers<kPattern, kSums, Lags::none>()
-             : shared.undone.lags == 1 ? decode_numbers<kPattern, kSums, Lags::one>()
-                                       : decode_numbers<kPattern, kSums, Lags::any>();
+    if constexpr (kPattern) {
+      if (shared.undone.lags == 0) return decode_numbers<kPattern, kAhead, kSums, Lags::none>();
+      if (shared.undone.lags == 1) return decode_numbers<kPattern, kAhead, kSums, Lags::one>();
+      if (shared.undone.lags == 3 && shared.undone.subtracted == 4)
+        return decode_numbers<kPattern, kAhead, kSums, Lags::three>();
+    }
+    return decode_numbers<kPattern, kAhead, kSums, Lags::any>();
+  }
+  template <bool kPattern, bool kAhead>
+  __device__ __forceinline__ Fault decode_numbers() {
+    const UndoneStrides& undone = shared.undone;
+    const bool ones = undone.shorts == 1 ? undone.short_stride[0] == 1
+                                         : undone.shorts == 2 && undone.short_stride[0] * undone.short_stride[1] == 1;
+    if (ones && undone.shorts == 1) return decode_numbers<kPattern, kAhead, Sums::one>();
+    if constexpr (kPattern) {
+      if (undone.shorts == 0) return decode_numbers<kPattern, kAhead, Sums::none>();
+      if (ones) return decode_numbers<kPattern, kAhead, Sums::two>();
+    }
+    return decode_numbers<kPattern, kAhead, Sums::any>();
   }
   template <bool kPattern>
   __device__ __forceinline__ Fault decode_numbers() {
-    if (shared.undone.shorts == 0) return decode_numbers<kPattern, Sums::none>();
-    if (shared.undone.shorts == 1 && shared.undone.short_stride[0] == 1) return decode_numbers<kPattern, Sums::one>();
-    return decode_numbers<kPattern, Sums::any>();
+    return stream.ahead ? decode_numbers<kPattern, true>() : decode_numbers<kPattern, false>();
   }
   // Turns numbers and remainders into values.
+  template <bool kAhead>
   __device__ __forceinline__ Fault decode_remainders() {
     U constant = 0;
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
     const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
-    auto pending = PendingNumber<U>::known(constant);
-    const auto begin = [&](std::uint32_t first) {
-      if (uniform || first >= count) return PendingNumber<U>::known(constant);
-      const auto step = stream.take_symbols(shared.tables, first, count - first);
-      return stream.read_offsets(step, sum_upto(step.own));
-    };
-    pending = begin(0);
-    __syncwarp();
+    PendingNumber<U> pending = {};
 #pragma unroll 1
-    for (std::uint32_t first = 0; first < count; first += 32) {
-      const auto begun = begin(first + 32);
-      const std::uint32_t i = first + lane_of_warp();
+    for (std::uint32_t next = 0; next < count + 32; next += 32) {  // begins a step, then completes the one before
+      auto begun = PendingNumber<U>::known(constant);
+      if (!uniform && next < count) {
+        const auto step = stream.template take_symbols<false, kAhead, false>(shared.tables, next, count - next);
+        begun = stream.read_offsets(step, sum_upto(step.own));
+      }
+      const std::uint32_t i = next + lane_of_warp() - 32;  // wraps in the first step
       const U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
-      if (i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
+      if (next != 0 && i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
       pending = begun;
       __syncwarp();
     }
@@ -305,7 +326,7 @@ struct BinnedUnit {
   }
   __device__ __forceinline__ Fault decode_rest() {
     __syncwarp();
-    const Fault fault = decode_remainders();
+    const Fault fault = stream.ahead ? decode_remainders<true>() : decode_remainders<false>();
     return fault != Fault::none ? fault : check_padding();
   }
 };
