@@ -82,10 +82,10 @@ struct BinStream {
   using U = NumberOf<T>;
 
   UnitBits unit;
-  const std::uint8_t* words;                       // 16 bits each
-  std::uint32_t word_count, word_base, word_used;  // each thread holds two words: of the 64 from word_base on
-  std::uint32_t near_word, far_word;
-  std::uint32_t bit, end_bit;  // of the offsets
+  const std::uint8_t* words;    // 16 bits each
+  std::int32_t last_word;       // -1: none, and the word before is part of a state
+  std::uint32_t word_at, word;  // the next word; this lane's of the 32 from there on
+  std::uint32_t bit, end_bit;   // of the offsets
   std::uint32_t x;
   std::uint8_t* levels;  // of the stream's values; levels[none] is 0
   std::uint32_t none, distance[kDistances];
@@ -121,11 +121,9 @@ struct BinStream {
     const bool bad = x < kLowestState || x >> kStateBits != 0;
     if (__any_sync(kAllOfWarp, bad ? 1 : 0)) return Fault::state;
     words = bytes + at + states;
-    word_count = head.words;
-    word_base = word_used = 0;
-    near_word = far_word = 0;
-    load_word<false>(near_word, 0, true);
-    load_word<false>(far_word, 32, true);
+    last_word = static_cast<std::int32_t>(head.words) - 1;
+    word_at = 0;
+    load_words<false>();
     at += states + word_bytes;
     bit = 8 * at;
     at += head.offset_bytes;
@@ -135,37 +133,31 @@ struct BinStream {
     for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = 0;
     return Fault::none;
   }
-  // Loads this lane's word of the 32 from number `from` on, if there is one. kEven: words have even addresses.
+  // Loads the 32 words that come next: a step takes no more. Beyond the last word they are any bits of the unit. kEven:
+  // words have even addresses.
   template <bool kEven>
-  __device__ __forceinline__ void load_word(std::uint32_t& word, std::uint32_t from, bool wanted) const {
-    const std::uint32_t i = from + lane_of_warp();
-    if (!wanted || i >= word_count) return;
+  __device__ __forceinline__ void load_words() {
+    const std::int32_t i = min(static_cast<std::int32_t>(word_at + lane_of_warp()), last_word);
     if constexpr (kEven)
       word = __ldg(reinterpret_cast<const std::uint16_t*>(words) + i);
     else
       word = __ldg(words + 2 * i) | std::uint32_t{__ldg(words + 2 * i + 1)} << 8;
   }
-  // Gives words to the lanes whose state needs one, in the order of lanes. Where none are left they get any.
+  // Gives words to the lanes whose state needs one, in the order of lanes.
   template <bool kEven>
   __device__ __forceinline__ std::uint32_t refilled(std::uint32_t state, bool needs) {
     const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
-    const std::uint32_t place =
-        word_used + static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));  // below 64
-    const std::uint32_t low = __shfl_sync(kAllOfWarp, near_word, static_cast<int>(place % 32)),
-                        high = __shfl_sync(kAllOfWarp, far_word, static_cast<int>(place % 32));
-    word_used += static_cast<std::uint32_t>(__popc(taking));
-    const bool passed = word_used >= 32;
-    near_word = passed ? far_word : near_word;
-    load_word<kEven>(far_word, word_base + 64, passed);
-    word_base += passed ? 32 : 0;
-    word_used -= passed ? 32 : 0;
-    return needs ? state << 16 | (place < 32 ? low : high) : state;
+    const int place = __popc(taking & ((1u << lane_of_warp()) - 1));
+    const std::uint32_t given = __shfl_sync(kAllOfWarp, word, place);
+    word_at += static_cast<std::uint32_t>(__popc(taking));
+    load_words<kEven>();
+    return needs ? state << 16 | given : state;
   }
   // Whether the stream ends where it should.
   __device__ __forceinline__ bool ended() const {
     const std::uint32_t left = end_bit - bit;
-    const bool good = !failed && x == kLowestState && word_base + word_used == word_count && bit <= end_bit &&
-                      left < 8 && (left == 0 || unit.take(bit, left) == 0);
+    const bool good = !failed && x == kLowestState && static_cast<std::int32_t>(word_at) == last_word + 1 &&
+                      bit <= end_bit && left < 8 && (left == 0 || unit.take(bit, left) == 0);
     return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
   }
 
