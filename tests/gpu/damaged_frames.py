@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from contract import fields
 from numpy.typing import NDArray
-from reference import hostile, particles_writer
+from reference import bins_writer, hostile, particles_writer
 
 import pyfilter
 from gpu import device, lossless_cases, particle_cases, progressive_cases
@@ -75,6 +75,8 @@ def damaged(quick: bool, every: int) -> Iterator[Group]:
         compare_frame(
             group, particles_writer.random_frame(random.Random(seed))[1], f"made particles {seed}", any_nan=True
         )
+        made = bins_writer.random_frame(random.Random(seed))[1]
+        compare_frame(group, made, f"made lossless with bins {seed}", any_nan=True)
     for dtype, block_dims, mode in itertools.product(("f4", "f8"), (1, 2, 3), fields.MODES):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)

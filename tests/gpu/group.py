@@ -77,20 +77,20 @@ class Group:
         except pyfilter.PyfilterError as error:
             self.bad.append(f"{what}: {error}")
 
-    def check_batch_decoding(self, chunks: list[Array], codec: pyfilter.Codec) -> None:
-        """Decode frames of the CPU of different chunks in one call, whole and in part."""
+    def check_frames(self, encoded: list[bytes]) -> None:
+        """Decode frames of one shape and element type in one call, whole and in part."""
+        info = pyfilter.frame_info(encoded[0])
+        size = info.value_count
         self.cases += 1
-        self.bytes += sum(chunk.nbytes for chunk in chunks)
-        dtype, size = chunks[0].dtype, chunks[0].size
+        self.bytes += size * info.dtype.itemsize * len(encoded)
         try:
-            encoded = [pyfilter.encode(chunk, codec) for chunk in chunks]
             for start, stop in ((0, size), (size // 3, size - size // 5)):
-                for i, back in enumerate(device.decode(encoded, dtype, size, start, stop)):
+                for i, back in enumerate(device.decode(encoded, info.dtype, size, start, stop)):
                     if back.tobytes() != pyfilter.decode(encoded[i]).reshape(-1)[start:stop].tobytes():
-                        self.bad.append(f"{dtype} {chunks[i].shape} {codec!r}: chunk {i}, {start} to {stop} differ")
+                        self.bad.append(f"{info.codec} {info.dtype} {info.shape}: frame {i}, {start} to {stop} differ")
                         return
         except pyfilter.PyfilterError as error:
-            self.bad.append(f"{dtype} {codec!r}: {error}")
+            self.bad.append(f"{info.codec} {info.dtype} {info.shape}: {error}")
 
     def report(self) -> bool:
         seconds = time.monotonic() - self.since

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from contract import fields
 from numpy.typing import NDArray
+from reference import bins_writer
 
 import pyfilter
 from gpu.group import Group
@@ -55,11 +57,14 @@ def binned(quick: bool, every: int) -> Iterator[Group]:
     for i, (shape, kind, name) in enumerate(itertools.islice(cases, 0, None, every)):
         group.check_decoding(make(kind, shape, name, rng), RATIO, copies=3 if i % 5 == 0 else 1)
     yield group
-    group = Group("lossless with bins, batches")
+    group = Group("lossless with bins, batches and made frames")
     for name, (kinds, shape) in itertools.product(
         ("f32", "f64", "i16"), (((*KINDS,), (64, 90)), (("walk", "smooth"), (66_000 if every > 1 else 300_000,)))
     ):
-        group.check_batch_decoding([make(kinds[i % len(kinds)], shape, name, rng) for i in range(7)], RATIO)
+        chunks = [make(kinds[i % len(kinds)], shape, name, rng) for i in range(7)]
+        group.check_frames([pyfilter.encode(chunk, RATIO) for chunk in chunks])
+    for seed in range(400 // every):  # strides and bins of every kind
+        group.check_frames([bins_writer.random_frame(random.Random(seed))[1]])
     yield group
     if every == 1 and not quick:
         group = Group("lossless with bins, many units")
@@ -67,5 +72,5 @@ def binned(quick: bool, every: int) -> Iterator[Group]:
             for shape in ((90, 256, 256), (2500, 3000), (5_000_003,)):
                 group.check_decoding(make(kind, shape, name, rng), RATIO)
         many = [make(("walk", "noise", "list")[i % 3], (333,), "f32", rng) for i in range(1500)]
-        group.check_batch_decoding(many, RATIO)
+        group.check_frames([pyfilter.encode(chunk, RATIO) for chunk in many])
         yield group
