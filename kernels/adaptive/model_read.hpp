@@ -12,13 +12,6 @@
 
 namespace pyfilter {
 
-// Large functions that one thread calls: not inlined.
-#if defined(__CUDACC__)
-#define PYF_MODEL __host__ __device__
-#else
-#define PYF_MODEL
-#endif
-
 inline constexpr std::uint32_t kScaleBits = 6, kWidthBits = 4, kLevelBits = 7;
 
 KFN std::uint32_t parities(const PassModel& pass) { return pass.refining ? 8 : 1; }

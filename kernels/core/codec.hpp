@@ -43,8 +43,6 @@ struct Codec {
 
   // The format version of frames with these parameters; nullptr: the codec's in registry.json for all.
   std::uint8_t (*frame_version)(const Parameters& parameters) = nullptr;
-  // Whether there are CUDA kernels for these parameters; nullptr: for all that the flags below say.
-  bool (*has_kernels)(const Parameters& parameters) = nullptr;
 
   bool quantises = true;          // frames have a step
   bool may_be_exact = false;      // frames without a step are allowed and bit-exact
@@ -55,8 +53,9 @@ struct Codec {
   bool closed_loop = false;
   // Whether there are CUDA kernels for floating-point values and for integers.
   bool floats_on_devices = true, integers_on_devices = true;
-  // Whether these encode, too.
+  // Whether these encode, too, and with which parameters; nullptr: with all.
   bool encodes_on_devices = true;
+  bool (*encodes_on_devices_with)(const Parameters& parameters) = nullptr;
 };
 
 // nullptr where registry.json has no codec of this id.

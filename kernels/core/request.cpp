@@ -221,17 +221,15 @@ Status no_kernel(const FrameInfo& info) noexcept {
   return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
 }
 
-static bool has_kernels(std::uint8_t codec, Dtype dtype, const Parameters& parameters) {
+static bool has_kernels(std::uint8_t codec, Dtype dtype) {
   const Codec& functions = *codec_of(codec);
-  if (functions.has_kernels != nullptr && !functions.has_kernels(parameters)) return false;
   return is_float(dtype) ? functions.floats_on_devices : functions.integers_on_devices;
 }
-bool on_devices(const FrameInfo& info) noexcept {
-  return has_kernels(info.codec, base_info(info).dtype, info.parameters);
-}
+bool on_devices(const FrameInfo& info) noexcept { return has_kernels(info.codec, base_info(info).dtype); }
 bool encodes_on_devices(const Request& request) noexcept {
-  return has_kernels(request.codec, base_request(request).dtype, request.parameters) &&
-         codec_of(request.codec)->encodes_on_devices;
+  const Codec& functions = *codec_of(request.codec);
+  return has_kernels(request.codec, base_request(request).dtype) && functions.encodes_on_devices &&
+         (functions.encodes_on_devices_with == nullptr || functions.encodes_on_devices_with(request.parameters));
 }
 
 std::uint8_t version_of(const registry::CodecRow& row, const Parameters& parameters) noexcept {

@@ -14,6 +14,13 @@
 #define KFN inline
 #endif
 
+// Large functions, for CPU and GPU, that one thread calls: readers of models. They are not inlined.
+#if defined(__CUDACC__)
+#define PYF_MODEL __host__ __device__
+#else
+#define PYF_MODEL
+#endif
+
 // CUDA sources take the portable level under a name of their own.
 #if defined(__CUDACC__) && !defined(PYF_LEVEL)
 #define PYF_LEVEL cuda

@@ -12,14 +12,6 @@
 namespace pyfilter {
 namespace {
 
-NumberMap plain_map(Dtype dtype) {
-  NumberMap map;
-  map.is_float = is_float(dtype);
-  map.is_unsigned = !map.is_float && !is_signed_integer(dtype);
-  map.width = static_cast<std::uint32_t>(8 * dtype_bytes(dtype));
-  return map;
-}
-
 std::size_t number_bytes(Dtype dtype) { return dtype_bytes(dtype) == 8 ? 8 : 4; }
 
 BinnedPlan plan_of(const FrameInfo& info, const BinnedModel& model) {

@@ -19,6 +19,8 @@ inline constexpr std::uint32_t kLeastDistance = 32;  // lanes of a step; context
 inline constexpr std::uint32_t kMostUnitValues = 1u << 18, kMostDistance = 1u << 18;
 // Differences along strides of at most 8 values have no predecessor at the start of a unit; the payload stores these.
 inline constexpr std::uint32_t kShortStride = 8;
+inline constexpr std::uint32_t kUniformStream = 0x80000000u;
+inline constexpr std::size_t kStreamHead = 8;  // bytes of a stream's head in a unit
 
 // Bins of differences: lowest number, bits of the offset, and the level that selects tables of later neighbours.
 struct BinModel {
@@ -31,19 +33,48 @@ struct BinModel {
   Frequencies table[kMostBinTables];
 };
 
-struct BinnedModel {
+// A model without the memory of its list of values.
+struct BinnedParts {
   NumberMap map;
-  std::vector<std::uint64_t> dictionary;
   std::uint32_t unit_values = 0;
   std::uint32_t strides = 0, stride[kMostStrides] = {};  // number[i] - number[i - stride], for each stride in turn
   bool contexts = false;
   std::uint32_t distance[kDistances] = {};  // distances of the neighbours whose levels select a table
   BinModel streams[2];                      // [0] of differences, [1] of remainders
 
-  std::uint32_t stored_first() const {
+  KFN std::uint32_t stored_first() const {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < strides; ++i) sum += stride[i] <= kShortStride ? stride[i] : 0;
     return sum;
+  }
+};
+struct BinnedModel : BinnedParts {
+  std::vector<std::uint64_t> dictionary;
+};
+
+// A bin as a decoder needs it, in one load. Symbols without a bin have kNoBin bits.
+inline constexpr std::uint8_t kNoBin = 255;
+template <class U>
+struct alignas(2 * sizeof(U)) DecodedBin {
+  U lowest;
+  std::uint8_t bits, level;
+};
+template <class U>
+KFN DecodedBin<U> decoded_bin(const BinModel& bins, std::uint32_t symbol) {
+  const bool exists = symbol < bins.bins || symbol == kEscape;
+  return {static_cast<U>(bins.lowest[symbol]), exists ? bins.bits[symbol] : kNoBin, bins.level[symbol]};
+}
+
+// The head of a stream in its unit. `words`: the number of 16-bit words, or kUniformStream plus a symbol.
+struct StreamHead {
+  std::uint32_t words = 0, offset_bytes = 0;
+
+  KFN bool is_uniform() const { return (words & kUniformStream) != 0; }
+  // Whether `count` values can have this symbol.
+  KFN bool fits_uniform(const BinModel& bins, std::uint32_t count) const {
+    const std::uint32_t symbol = words & ~kUniformStream;
+    if (offset_bytes != 0) return false;
+    return count == 0 ? symbol == 0 : symbol < bins.bins && bins.bits[symbol] == 0;
   }
 };
 

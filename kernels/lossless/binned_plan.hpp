@@ -11,13 +11,6 @@
 
 namespace pyfilter {
 
-// A bin as a decoder needs it, in one load.
-template <class U>
-struct DecodedBin {
-  U lowest;
-  std::uint8_t bits, level;
-};
-
 struct BinTables {
   std::uint32_t first_of_level[kBinLevels] = {};
   alignas(64) std::uint32_t slots[kMostBinTables << kBinTableBits] = {};  // for decoding

@@ -23,6 +23,15 @@ struct BinnedCoders {
 };
 PYF_LEVEL_TABLE(BinnedCoders, kBinnedCoders, binned_coders)
 
+// The dtype's fields of a map.
+inline NumberMap plain_map(Dtype dtype) {
+  NumberMap map;
+  map.is_float = is_float(dtype);
+  map.is_unsigned = !map.is_float && !is_signed_integer(dtype);
+  map.width = static_cast<std::uint32_t>(8 * dtype_bytes(dtype));
+  return map;
+}
+
 // Payloads of the form `ratio` (binned.cpp).
 Status encode_binned(const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit, std::size_t* bytes);
 Status decode_binned(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes, std::uint64_t start,

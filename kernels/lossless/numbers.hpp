@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/bits.hpp"
 #include "core/target.hpp"
 
 namespace pyfilter {
@@ -60,6 +61,16 @@ KFN U from_lowest(std::uint32_t width, U above) {
   const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
   const U number = static_cast<U>((above ^ U{1} << (width - 1)) << unused);
   return static_cast<U>(static_cast<std::make_signed_t<U>>(number) >> unused);
+}
+
+// Differences as unsigned numbers (zigzag, or counted from the lowest signed number), and back.
+template <class U>
+KFN U to_bin_order(bool zigzags, std::uint32_t width, U difference) {
+  return zigzags ? zigzag(difference) : above_lowest(width, difference);
+}
+template <class U>
+KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
+  return zigzags ? unzigzag(number) : from_lowest(width, number);
 }
 
 // Returns the ordered pattern of a grid point.

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from contract import fields
 from numpy.typing import NDArray
-from reference import hostile, particles_writer
+from reference import bins_writer, hostile, particles_writer
 
 import pyfilter
-from gpu import device, particle_cases, progressive_cases
+from gpu import device, lossless_cases, particle_cases, progressive_cases
 from gpu.group import Group
 from pyfilter import dtypes
 
@@ -39,11 +39,8 @@ def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) 
         info = pyfilter.frame_info(frame)
     except pyfilter.PyfilterError:
         return True
-    without_kernels = (
-        (info.codec == "hierarchical_delta" and info.dtype.kind != "f")
-        or (info.codec == "lossless" and frame[48] == 1)  # with bins
-        or not dtypes.on_devices(info.dtype)
-    )
+    of_integers = info.codec == "hierarchical_delta" and info.dtype.kind in "iu"
+    without_kernels = of_integers or dtypes.code_of(info.dtype) is None
     if info.value_bytes > 1 << 24 or without_kernels:
         return False
 
@@ -77,6 +74,8 @@ def damaged(quick: bool, every: int) -> Iterator[Group]:
         compare_frame(
             group, particles_writer.random_frame(random.Random(seed))[1], f"made particles {seed}", any_nan=True
         )
+        made = bins_writer.random_frame(random.Random(seed))[1]
+        compare_frame(group, made, f"made lossless with bins {seed}")
     for dtype, block_dims, mode in itertools.product(("f4", "f8"), (1, 2, 3), fields.MODES):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)
@@ -107,6 +106,10 @@ def damaged(quick: bool, every: int) -> Iterator[Group]:
         assert pyfilter.frame_info(frame).codec == "adaptive"
         compare_broken(frame, 60 if quick else 400, f"{dtype} {predictor}")
         compare_broken(frame, 60 if quick else 400, f"{dtype} {predictor}, its model", 8 * frame[7] + 1000)
+    for name, kind in itertools.product(("f32", "f64", "i8", "u16"), ("walk", "grid", "list", "outliers")):
+        frame = pyfilter.encode(lossless_cases.make(kind, (20, 30, 61), name, rng), lossless_cases.RATIO)
+        compare_broken(frame, 40 if quick else 300, f"{name} with bins, {kind}")
+        compare_broken(frame, 40 if quick else 300, f"{name} with bins, {kind}, its model", 8 * frame[7] + 1000)
     for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
         values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
         values[3:9, :, 5:20] = np.nan

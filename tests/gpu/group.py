@@ -77,6 +77,21 @@ class Group:
         except pyfilter.PyfilterError as error:
             self.bad.append(f"{what}: {error}")
 
+    def check_frames(self, encoded: list[bytes]) -> None:
+        """Decode frames of one shape and element type in one call, whole and in part."""
+        info = pyfilter.frame_info(encoded[0])
+        size = info.value_count
+        self.cases += 1
+        self.bytes += size * info.dtype.itemsize * len(encoded)
+        try:
+            for start, stop in ((0, size), (size // 3, size - size // 5)):
+                for i, back in enumerate(device.decode(encoded, info.dtype, size, start, stop)):
+                    if back.tobytes() != pyfilter.decode(encoded[i]).reshape(-1)[start:stop].tobytes():
+                        self.bad.append(f"{info.codec} {info.dtype} {info.shape}: frame {i}, {start} to {stop} differ")
+                        return
+        except pyfilter.PyfilterError as error:
+            self.bad.append(f"{info.codec} {info.dtype} {info.shape}: {error}")
+
     def report(self) -> bool:
         seconds = time.monotonic() - self.since
         state = "identical" if not self.bad else f"{len(self.bad)} DIFFER"

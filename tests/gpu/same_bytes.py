@@ -26,7 +26,7 @@ from contract import fields
 from hypothesis import given, settings
 
 import pyfilter
-from gpu import derived_cases, device, particle_cases, progressive_cases
+from gpu import derived_cases, device, lossless_cases, particle_cases, progressive_cases
 from gpu.damaged_frames import damaged
 from gpu.group import Group, check_batch, compare_parts
 from pyfilter import frames
@@ -280,6 +280,8 @@ def derived(quick: bool, every: int) -> Iterator[Group]:
         for i, (values, codec, fill) in enumerate(itertools.islice(derived_cases.cases(dtype), 0, None, every)):
             if ONLY in (None, "Derived", type(codec).__name__):
                 group.check(values, codec, fill, copies=7 if i % 5 == 0 else 1)
+                if codec.is_lossless:
+                    group.check_decoding(values, pyfilter.Lossless(effort="ratio"), copies=3 if i % 5 == 0 else 1)
         chunks = [derived_cases.make(kind, (3000,), dtype, 1.5, rng) for kind in derived_cases.KINDS * 2]
         for codec in derived_cases.codecs(dtype):
             if ONLY in (None, "Derived", type(codec).__name__):
@@ -356,13 +358,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
     parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
     parser.add_argument("--every", type=int, default=SANITIZED_EVERY, help="of how many cases --sanitize takes one")
-    parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo; Derived: only types")
+    parser.add_argument("--codec", help="only this one, as Lorenzo, LosslessRatio or Derived (types)")
     parser.add_argument("--damaged", choices=("with", "without", "only"), default="with", help="damaged frames")
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
     every = options.every if options.sanitize else 1
-    gridded = ONLY not in ("Particles", "Progressive", "Adaptive", "Derived")
+    gridded = ONLY not in ("Particles", "Progressive", "Adaptive", "Derived", "LosslessRatio")
     groups: list[Iterator[Group]] = [] if options.damaged == "without" else [damaged(quick, every)]
     if options.damaged != "only":
         if gridded:
@@ -375,6 +377,8 @@ def main() -> int:
             groups.append(derived(quick, max(1, every // 4)))
         if ONLY in (None, "Adaptive"):
             groups.append(adaptive(quick, max(1, every // 4)))
+        if ONLY in (None, "LosslessRatio"):
+            groups.append(lossless_cases.binned(quick, max(1, every // 4)))
         if not options.sanitize and gridded:
             groups += [missing(quick), sizes(quick), batches(quick), narrow(quick), large(quick)]
         if not options.sanitize and options.data.is_dir():

@@ -29,6 +29,7 @@ CODECS = [
     "Progressive",
     "Adaptive",
     "Refined",
+    "LosslessRatio",
 ]
 
 
@@ -41,6 +42,10 @@ def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
         return pyfilter.encode(values, pyfilter.Particles(absolute=1e-3, order="tile"))
     if name == "Lossless":
         return pyfilter.encode(values, pyfilter.Lossless())
+    if name == "LosslessRatio":  # remainders
+        values = np.round(values, 1)
+        values.reshape(-1)[rng.integers(0, values.size, 1000)] *= 1.1
+        return pyfilter.encode(values, pyfilter.Lossless(effort="ratio"))
     if name == "Huffman":
         return pyfilter.encode(values, pyfilter.Lorenzo(absolute=0.01, coder="huffman"))
     if name in ("Adaptive", "Refined"):  # masks and verbatim values

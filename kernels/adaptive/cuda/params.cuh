@@ -77,18 +77,6 @@ struct AdaptiveDecode {
   }
 };
 
-PYF_LANES void report(const DecodeFrame& frame, Fault fault) {
-  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-}
-
-// Returns the frame's part behind its model, which begins with the directory, as find_tile() expects it.
-PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t directory_at) {
-  DecodeFrame part = frame;
-  part.payload += directory_at;
-  part.payload_bytes -= directory_at;
-  return part;
-}
-
 // Launchers of the kernels for a dtype, with rings and without (flat).
 struct AdaptiveKernels {
   // Returns the number of thread blocks that are resident on the device.

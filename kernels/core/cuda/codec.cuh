@@ -28,6 +28,7 @@ enum class Fault : std::uint32_t {
   stream,
   keys,      // in a tile whose values are sorted
   segments,  // in a frame that is read in parts
+  list,      // an index beyond its list of values
   wide       // residuals too wide for this decoder: another decoder takes the tile; the frame is not damaged
 };
 

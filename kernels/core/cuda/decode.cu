@@ -86,6 +86,8 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       break;
     case Fault::segments:
       return fail(Code::corrupt, "corrupt frame: its head, a segment or special values contradict themselves");
+    case Fault::list:
+      return fail(Code::corrupt, "corrupt frame: an index beyond its list of values");
   }
   return fail(Code::internal, "unknown fault %u", fault);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bins of numbers (docs/format.md, section 15.4): differences as numbers in bin order, and the search for a bin.
+// The bins of numbers (docs/format.md, section 15.4): the search for the bin of a number.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,6 @@
 #include "lossless/binned_model.hpp"
 
 PYF_BEGIN_TARGET
-
-// Differences as unsigned numbers (zigzag, or counted from the lowest signed number), and back.
-template <class U>
-KFN U to_bin_order(bool zigzags, std::uint32_t width, U difference) {
-  return zigzags ? zigzag(difference) : above_lowest(width, difference);
-}
-template <class U>
-KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
-  return zigzags ? unzigzag(number) : from_lowest(width, number);
-}
 
 // Finds the bin of a number. A table maps the number's highest bits to the first possible bin; a few comparisons
 // follow, as many as the table's fullest entry needs.

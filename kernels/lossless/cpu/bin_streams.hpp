@@ -101,9 +101,8 @@ struct BinDecoder {
   std::uint32_t width;
 
   BinDecoder(const BinModel& bins, std::uint32_t bits_of_value) : zigzags(bins.zigzag), width(bits_of_value) {
-    for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+    for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = decoded_bin<U>(bins, s);
     for (std::uint32_t s = 0; s < bins.bins; ++s) few = few && bins.bits[s] <= 56;
-    for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // marks symbols without a bin
   }
   // Takes the offsets of a step of 32 lanes without escapes.
   KFN void take_step(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {

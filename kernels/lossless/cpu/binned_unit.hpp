@@ -20,9 +20,6 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kUniformStream = 0x80000000u;
-inline constexpr std::size_t kStreamHead = 8;
-
 // Scratch memory of a unit.
 template <class U>
 struct UnitMemory {
@@ -158,10 +155,6 @@ inline void add_up(const BinnedModel& model, std::uint32_t count, U* numbers) {
   }
 }
 
-struct StreamHead {
-  std::uint32_t words = 0, offset_bytes = 0;
-};
-
 // Encodes a stream: its head, and its bytes from `to` on. Returns the end of these. `room_end`: end of the memory at
 // `to`.
 template <class U>
@@ -247,12 +240,10 @@ inline Status decode_unit_stream(const BinnedPlan& plan, std::uint32_t number, c
                                  const std::uint8_t* end, U* to) {
   const BinnedModel& model = *plan.model;
   const BinModel& bins = model.streams[number];
-  if ((head.words & kUniformStream) != 0) {
-    const std::uint32_t symbol = head.words & ~kUniformStream;
-    if (head.offset_bytes != 0) return kBadBinnedUnit;
-    if (count == 0) return symbol == 0 ? kOk : kBadBinnedUnit;
-    if (symbol >= bins.bins || bins.bits[symbol] != 0) return kBadBinnedUnit;
-    std::fill_n(to, count, from_bin_order<U>(bins.zigzag, model.map.width, static_cast<U>(bins.lowest[symbol])));
+  if (head.is_uniform()) {
+    if (!head.fits_uniform(bins, count)) return kBadBinnedUnit;
+    const std::uint64_t lowest = count != 0 ? bins.lowest[head.words & ~kUniformStream] : 0;
+    std::fill_n(to, count, from_bin_order<U>(bins.zigzag, model.map.width, static_cast<U>(lowest)));
     return kOk;
   }
   const std::size_t bytes = 4 * std::size_t{kRows} + 2 * std::size_t{head.words} + head.offset_bytes;

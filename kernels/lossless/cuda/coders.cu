@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless on the GPU.
+// Lossless on the GPU: effort "fast", and which effort a frame has; binned.cu decodes those of "ratio".
 #include "core/request.hpp"
+#include "lossless/cuda/binned_params.cuh"
 #include "stages/bit_map.hpp"
 #include "stages/cuda/block_batch.cuh"
 #include "stages/cuda/coder.cuh"
@@ -33,11 +34,14 @@ Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_
   return encode_block_batch(request, batch, count, {header, header}, nullptr, exact_block_coder);
 }
 
-std::uint32_t group(const FrameInfo& info) { return info.parameters[1]; }
+// Effort "ratio" has a group of its own; those of "fast" have the block dimensions as their number.
+constexpr std::uint32_t kRatioGroup = kGroupsOfCodec - 1;
+std::uint32_t group(const FrameInfo& info) { return info.parameters[0] != 0 ? kRatioGroup : info.parameters[1]; }
 std::uint32_t mode(const FrameInfo& info) { return info.parameters[0]; }
 
 Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   const FrameInfo& info = frames.info;
+  if (group(info) == kRatioGroup) return decode_binned_frames(frames, start, stop, stream);
   return decode_tile_frames(frames, make_grid(info.shape, info.value_count, info.parameters[1]),
                             exact_block_coder(info.dtype, info.parameters[1]), start, stop, stream);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame's directory (docs/format.md, section 4.2): the location of a tile, and its check.
+// A frame's directory (docs/format.md, section 4.2): the location of a tile, and its check. Faults of frames.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,18 @@
 #include "stages/cuda/params.cuh"
 
 namespace pyfilter::cuda {
+
+__device__ __forceinline__ void report(const DecodeFrame& frame, Fault fault) {
+  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+}
+
+// Returns the frame's part behind its model, which begins with the directory, as find_tile() expects it.
+__device__ __forceinline__ DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t directory_at) {
+  DecodeFrame part = frame;
+  part.payload += directory_at;
+  part.payload_bytes -= directory_at;
+  return part;
+}
 
 // The location of a tile, in words behind the directory; a fault if the directory is invalid.
 struct TileLocation {

@@ -215,6 +215,10 @@ inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x
 // -- memory
 
 template <class T>
+inline T __ldg(const T* at) {
+  return *at;
+}
+template <class T>
 inline T __ldcs(const T* at) {
   return *at;
 }

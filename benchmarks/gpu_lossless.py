@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Speed of decoding frames of Lossless(effort="ratio") on a GPU, which CPUs have encoded.
+
+python -m benchmarks.gpu_lossless
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import cupy
+import numpy as np
+import typer
+from rich.console import Console
+
+import pyfilter
+from benchmarks.gpu_adaptive import SHAPES, Frames, chunks
+from benchmarks.gpu_codec import event_seconds
+from benchmarks.report import Rows
+
+COLUMNS = ("field", "shape", "dtype", "ratio", "frames", "GB/s", "one frame, us", "same values")
+RATIO = pyfilter.Lossless(effort="ratio")
+
+
+def inputs_of(name: str, kind: str, dtype: str) -> list[Any]:
+    """Return distinct chunks of a million values: of a field, or `walk`, `hundredths` (a walk rounded) or `list`."""
+    shape, random = SHAPES[kind], np.random.default_rng(0)
+    if name == "list":
+        return [random.choice(random.normal(size=40), shape).astype(dtype) for _ in range(4)]
+    if name in ("walk", "hundredths"):
+        walks = [np.cumsum(random.normal(size=shape), axis=-1) for _ in range(4)]
+        return [(walk if name == "walk" else np.round(walk, 2)).astype(dtype) for walk in walks]
+    return chunks(name, shape, dtype)
+
+
+def main(
+    fields: Annotated[
+        str, typer.Option(help="Names, comma-separated.")
+    ] = "turbulence,sparse,noise,walk,hundredths,list",
+    shapes: Annotated[str, typer.Option(help="Of volume, plane, line.")] = "volume,plane,line",
+    dtypes: Annotated[str, typer.Option(help="Element types.")] = "f4,f8",
+    count: Annotated[int, typer.Option(help="Frames in a call.")] = 256,
+) -> None:
+    """Decode batches of frames, and single frames; end with status 1 if a value differs from the CPU's."""
+    console = Console(width=160, highlight=False)
+    table, good = Rows("", COLUMNS), True
+    for name in fields.split(","):
+        for kind in shapes.split(","):
+            for dtype in dtypes.split(","):
+                inputs = inputs_of(name, kind, dtype)
+                with ThreadPoolExecutor() as pool:
+                    encoded = list(pool.map(lambda x: pyfilter.encode(x, RATIO), inputs))
+                held = Frames(encoded, dtype, inputs[0].size, count)
+                seconds = event_seconds(held.decode_all)
+                same = held.check()
+                good = good and same
+                single = event_seconds(held.decode_first)
+                ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
+                table.add(
+                    name, kind, dtype, f"{ratio:.2f}", str(count), f"{held.value_bytes * count / seconds / 1e9:.1f}",
+                    f"{single * 1e6:.0f}", "yes" if same else "NO",
+                )  # fmt: skip
+                del held
+                cupy.get_default_memory_pool().free_all_blocks()
+    table.show(console)
+    if not good:
+        console.print("values are not those of the CPU")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
