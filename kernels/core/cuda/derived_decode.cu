@@ -56,7 +56,7 @@ Status decode_derived(const CudaFrame* frames, std::size_t count, const FrameInf
       if (reinterpret_cast<std::uintptr_t>(to[i].values) % aligned != 0)
         return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", aligned);
       list.push_back({staged + i * stride, static_cast<std::uint8_t*>(to[i].values),
-                      conversion_of(first.dtype, false, has_half_bound(info))});
+                      conversion_from_base(first.dtype, has_half_bound(info))});
       to[i].values = staged + i * stride;
     }
     PYF_TRY(decode_base(to, first, start, stop, faults + done, stream));

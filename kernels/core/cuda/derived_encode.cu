@@ -16,7 +16,9 @@
 namespace pyfilter::cuda {
 namespace {
 
-constexpr std::uint64_t kMemoryPart = 8;  // copies of values and frames take at most this part of the device's memory
+// Copies of values and frames take at most this part of the device's memory. It is less than the pool keeps
+// (memory.cu): these encoders wait in the middle of their work, and then the pool returns what is more.
+constexpr std::uint64_t kMemoryPart = 64;
 constexpr std::size_t kMostTogether = usual_size(8192, 5);
 constexpr int kTestThreads = 256;
 
@@ -111,7 +113,7 @@ Status encode_as_base(const Request& request, const Request& base, const CudaEnc
     std::vector<ArrayConversion> list(batch.count);
     for (std::size_t i = 0; i < batch.count; ++i)
       list[i] = {static_cast<const std::uint8_t*>(batch.values) + i * batch.value_stride, values + i * stride,
-                 conversion_of(request.dtype, true, false)};
+                 conversion_to_base(request.dtype)};
     PYF_TRY(convert_arrays(list, count, conversions, stream));
     of_base.values = values;
     of_base.value_stride = stride;

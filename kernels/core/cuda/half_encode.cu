@@ -17,7 +17,7 @@
 namespace pyfilter::cuda {
 namespace {
 
-constexpr int kExtremeThreads = 256;
+constexpr int kWidenThreads = 256;
 constexpr std::uint32_t kInfinity = 0x7F800000u;
 
 // HalfExtremes as keys that grow, 0 for none: `low`, `least` and `from_fill` are inverted.
@@ -34,49 +34,82 @@ constexpr float value_of_key(std::uint32_t key) {
   return std::bit_cast<float>(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-struct ExtremeParams {
+struct WidenParams {
   Dtype dtype;
   std::uint32_t fill;  // bit pattern of the f32
   bool has_fill, without_zeros;
   const std::uint8_t* values;
   std::uint64_t value_stride, count;
+  std::uint8_t* wide;
+  std::uint64_t wide_stride;
   ExtremeKeys* keys;
 };
 
-__global__ void __launch_bounds__(kExtremeThreads) extremes_kernel(const __grid_constant__ ExtremeParams job) {
-  const auto* const values = reinterpret_cast<const std::uint16_t*>(job.values + blockIdx.y * job.value_stride);
-  const float fill = std::bit_cast<float>(job.fill);
+// The extremes of a thread's values.
+struct ThreadExtremes {
   std::uint32_t low = 0, high = 0, least = 0;
   unsigned long long from_fill = 0;
-#pragma unroll 4
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * kExtremeThreads + threadIdx.x; i < job.count;
-       i += std::uint64_t{gridDim.x} * kExtremeThreads) {
-    const float value = widened(job.dtype, values[i]);
+
+  __device__ __forceinline__ void take(const WidenParams& job, float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    if (magnitude >= kInfinity) continue;
+    if (magnitude >= kInfinity) return;
+    const auto fill = std::bit_cast<float>(job.fill);
     if (magnitude != 0) least = max(least, ~magnitude);
     if (job.has_fill && bits != job.fill) {
       const double distance = fabs(static_cast<double>(value) - static_cast<double>(fill));
       from_fill = max(from_fill, ~static_cast<unsigned long long>(__double_as_longlong(distance)));
     }
-    if ((job.has_fill && value == fill) || (job.without_zeros && magnitude == 0)) continue;
+    if ((job.has_fill && value == fill) || (job.without_zeros && magnitude == 0)) return;
     low = max(low, ~order_key(bits));
     high = max(high, order_key(bits));
   }
+};
+
+// Converts values to f32, and finds the extremes of each chunk.
+__global__ void __launch_bounds__(kWidenThreads) widen_kernel(const __grid_constant__ WidenParams job) {
+  struct alignas(8) FourHalves {
+    std::uint16_t of[4];
+  };
+  const std::uint8_t* const from = job.values + blockIdx.y * job.value_stride;
+  auto* const to = reinterpret_cast<float*>(job.wide + blockIdx.y * job.wide_stride);
+  const std::uint64_t first = std::uint64_t{blockIdx.x} * kWidenThreads + threadIdx.x,
+                      step = std::uint64_t{gridDim.x} * kWidenThreads;
+  ThreadExtremes found;
+  const auto widen_one = [&](std::uint16_t half) {
+    const float value = widened(job.dtype, half);
+    found.take(job, value);
+    return value;
+  };
+  std::uint64_t done = 0;
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(FourHalves) == 0) {
+    done = job.count / 4 * 4;
+#pragma unroll 2
+    for (std::uint64_t i = first; i < job.count / 4; i += step) {
+      const FourHalves halves = reinterpret_cast<const FourHalves*>(from)[i];
+      float4 wide;
+      wide.x = widen_one(halves.of[0]);
+      wide.y = widen_one(halves.of[1]);
+      wide.z = widen_one(halves.of[2]);
+      wide.w = widen_one(halves.of[3]);
+      reinterpret_cast<float4*>(to)[i] = wide;
+    }
+  }
+  for (std::uint64_t i = done + first; i < job.count; i += step)
+    to[i] = widen_one(reinterpret_cast<const std::uint16_t*>(from)[i]);
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) {
-    low = max(low, __shfl_xor_sync(0xFFFFFFFFu, low, d));
-    high = max(high, __shfl_xor_sync(0xFFFFFFFFu, high, d));
-    least = max(least, __shfl_xor_sync(0xFFFFFFFFu, least, d));
-    from_fill = max(from_fill, __shfl_xor_sync(0xFFFFFFFFu, from_fill, d));
+    found.low = max(found.low, __shfl_xor_sync(0xFFFFFFFFu, found.low, d));
+    found.high = max(found.high, __shfl_xor_sync(0xFFFFFFFFu, found.high, d));
+    found.least = max(found.least, __shfl_xor_sync(0xFFFFFFFFu, found.least, d));
+    found.from_fill = max(found.from_fill, __shfl_xor_sync(0xFFFFFFFFu, found.from_fill, d));
   }
   if (threadIdx.x % 32 != 0) return;
   ExtremeKeys& keys = job.keys[blockIdx.y];
-  atomicMax(&keys.low, low);
-  atomicMax(&keys.high, high);
-  atomicMax(&keys.least, least);
-  if (from_fill != 0) atomicMax(&keys.from_fill, from_fill);
+  atomicMax(&keys.low, found.low);
+  atomicMax(&keys.high, found.high);
+  atomicMax(&keys.least, found.least);
+  if (found.from_fill != 0) atomicMax(&keys.from_fill, found.from_fill);
 }
 
 HalfExtremes extremes_of(const ExtremeKeys& keys) {
@@ -115,7 +148,6 @@ class HalfBatch {
       arrays.add(keys_, batch_.count);
       arrays.add(bounds_of_f32_, batch_.count);
       arrays.add(sizes_, batch_.count);
-      arrays.add(conversions_, batch_.count);
       headers_.lay_out(arrays);
     }));
     PYF_TRY(find_bounds());
@@ -124,20 +156,23 @@ class HalfBatch {
   }
 
  private:
-  const std::uint8_t* values(std::size_t i) const {
-    return static_cast<const std::uint8_t*>(batch_.values) + i * batch_.value_stride;
-  }
-
+  // Converts the values to f32, and finds their bounds.
   Status find_bounds() {
     PYF_TRY(check(cudaMemsetAsync(keys_, 0, batch_.count * sizeof *keys_, stream_), "cudaMemsetAsync"));
-    const ExtremeParams job{request_.dtype, static_cast<std::uint32_t>(base_.fill),
-                            base_.has_fill, base_.without_zeros,
-                            values(0),      batch_.value_stride,
-                            count_,         keys_};
+    const WidenParams job{request_.dtype,
+                          static_cast<std::uint32_t>(base_.fill),
+                          base_.has_fill,
+                          base_.without_zeros,
+                          static_cast<const std::uint8_t*>(batch_.values),
+                          batch_.value_stride,
+                          count_,
+                          wide_,
+                          wide_stride_,
+                          keys_};
     const auto blocks =
-        static_cast<unsigned>(std::clamp<std::uint64_t>(count_ / (kExtremeThreads * std::uint64_t{32}), 1, 1056));
-    extremes_kernel<<<dim3(blocks, static_cast<unsigned>(batch_.count)), kExtremeThreads, 0, stream_>>>(job);
-    PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
+        static_cast<unsigned>(std::clamp<std::uint64_t>(count_ / (kWidenThreads * std::uint64_t{32}), 1, 1056));
+    widen_kernel<<<dim3(blocks, static_cast<unsigned>(batch_.count)), kWidenThreads, 0, stream_>>>(job);
+    PYF_TRY(check(cudaGetLastError(), "launch of the conversion kernel"));
     std::vector<ExtremeKeys> keys;
     PYF_TRY(fetch(keys_, batch_.count, keys, stream_));
     for (std::size_t i = 0; i < batch_.count; ++i) {
@@ -161,7 +196,6 @@ class HalfBatch {
     PYF_TRY(check(
         cudaMemcpyAsync(bounds_of_f32_, of_f32.data(), batch_.count * sizeof(double), cudaMemcpyHostToDevice, stream_),
         "copy of bounds"));
-    PYF_TRY(convert(0, batch_.count, true));
     Request base = base_;
     if (base.bound_mode != Bound::pointwise_relative) base.bound_mode = Bound::absolute;
     base.bound = of_f32[0];
@@ -216,13 +250,6 @@ class HalfBatch {
                  "copy of sizes");
   }
 
-  Status convert(std::size_t first, std::size_t chunks, bool wide) {
-    std::vector<ArrayConversion> list(chunks);
-    for (std::size_t i = 0; i < chunks; ++i)
-      list[i] = {values(first + i), wide_ + (first + i) * wide_stride_, conversion_of(request_.dtype, true, wide)};
-    return convert_arrays(list, count_, conversions_ + first, stream_);
-  }
-
   const Request& request_;
   const Request base_;
   const CudaEncodeBatch& batch_;
@@ -238,7 +265,6 @@ class HalfBatch {
   ExtremeKeys* keys_ = nullptr;
   double* bounds_of_f32_ = nullptr;
   std::uint64_t* sizes_ = nullptr;
-  ArrayConversion* conversions_ = nullptr;
 };
 
 }  // namespace

@@ -76,10 +76,6 @@ __device__ __forceinline__ void convert_each(const ArrayConversion& job, std::ui
     reinterpret_cast<To*>(job.to)[i] = convert(reinterpret_cast<const From*>(job.from)[i]);
 }
 template <Dtype kDtype>
-__device__ __forceinline__ void widen_all(const ArrayConversion& job, std::uint64_t count) {
-  convert_each<std::uint16_t, float>(job, count, [](std::uint16_t half) { return widened(kDtype, half); });
-}
-template <Dtype kDtype>
 __device__ __forceinline__ void narrow_all(const ArrayConversion& job, std::uint64_t count) {
   convert_each<float, std::uint16_t>(job, count, [](float value) { return narrowed(kDtype, value); });
 }
@@ -99,10 +95,6 @@ __global__ void __launch_bounds__(kConvertThreads)
     case Conversion::order:
       return convert_each<std::uint16_t, std::uint16_t>(job, count,
                                                         [](std::uint16_t bits) { return ordered_half(bits); });
-    case Conversion::widen_f16:
-      return widen_all<Dtype::f16>(job, count);
-    case Conversion::widen_bf16:
-      return widen_all<Dtype::bf16>(job, count);
     case Conversion::narrow_f16:
       return narrow_all<Dtype::f16>(job, count);
     case Conversion::narrow_bf16:
@@ -126,12 +118,15 @@ Status launch_list(const std::vector<Item>& list, Item* on_device, cudaStream_t 
 
 }  // namespace
 
-Conversion conversion_of(Dtype dtype, bool to_base, bool wide) noexcept {
-  if (dtype == Dtype::c64) return to_base ? Conversion::split_c64 : Conversion::join_c64;
-  if (dtype == Dtype::c128) return to_base ? Conversion::split_c128 : Conversion::join_c128;
+Conversion conversion_to_base(Dtype dtype) noexcept {
+  if (is_complex(dtype)) return dtype == Dtype::c64 ? Conversion::split_c64 : Conversion::split_c128;
+  return Conversion::order;
+}
+
+Conversion conversion_from_base(Dtype dtype, bool wide) noexcept {
+  if (is_complex(dtype)) return dtype == Dtype::c64 ? Conversion::join_c64 : Conversion::join_c128;
   if (!wide) return Conversion::order;
-  if (dtype == Dtype::f16) return to_base ? Conversion::widen_f16 : Conversion::narrow_f16;
-  return to_base ? Conversion::widen_bf16 : Conversion::narrow_bf16;
+  return dtype == Dtype::f16 ? Conversion::narrow_f16 : Conversion::narrow_bf16;
 }
 
 Status copy_arrays(const std::vector<ArrayCopy>& list, ArrayCopy* on_device, cudaStream_t stream) noexcept {

@@ -25,10 +25,8 @@ enum class Conversion : std::uint32_t {
   split_c128,  // pairs of f64
   join_c64,    // two planes to pairs
   join_c128,
-  order,  // 16-bit floats to integers in the order of the values, or back
-  widen_f16,
-  widen_bf16,  // 16-bit floats to f32
-  narrow_f16,
+  order,       // 16-bit floats to integers in the order of the values, or back
+  narrow_f16,  // f32 to 16-bit floats
   narrow_bf16
 };
 struct ArrayConversion {
@@ -37,8 +35,10 @@ struct ArrayConversion {
   Conversion kind;
 };
 
-// `to_base`: from values of `dtype`. `wide`: the base type of a 16-bit float is f32.
-Conversion conversion_of(Dtype dtype, bool to_base, bool wide) noexcept;
+// From values of `dtype` to the base type; of 16-bit floats that are encoded bit for bit.
+Conversion conversion_to_base(Dtype dtype) noexcept;
+// The other way round. `wide`: the base type of a 16-bit float is f32.
+Conversion conversion_from_base(Dtype dtype, bool wide) noexcept;
 
 // `on_device`: memory for the list.
 Status copy_arrays(const std::vector<ArrayCopy>& list, ArrayCopy* on_device, cudaStream_t stream) noexcept;
