@@ -16,9 +16,9 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Copies of values and frames take at most this part of the device's memory. It is less than the pool keeps
-// (memory.cu): these encoders wait in the middle of their work, and then the pool returns what is more.
-constexpr std::uint64_t kMemoryPart = 64;
+// Copies of values and frames take at most this part of the device's memory. With what the codec needs it is less than
+// the pool keeps (memory.cu): encoders wait in the middle of their work, and then the pool returns what is more.
+constexpr std::uint64_t kMemoryPart = 80;
 constexpr std::size_t kMostTogether = usual_size(8192, 5);
 constexpr int kTestThreads = 256;
 
