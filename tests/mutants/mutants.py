@@ -56,7 +56,8 @@ SEGMENTS = "kernels/progressive/driver.cpp"
 ADAPTIVE = "kernels/adaptive/cpu/unit_decode.hpp"
 MODEL = "kernels/adaptive/model_read.hpp"
 BINS = "kernels/lossless/cpu/binned_unit.hpp"
-BIN_MODEL = "kernels/lossless/binned_model.cpp"
+BIN_MODEL = "kernels/lossless/binned_read.hpp"
+BIN_PARTS = "kernels/lossless/binned_model.hpp"
 CD_VALUES = "filter/cd_values.cpp"
 RECORD_HEADER = "kernels/core/records_header.cpp"
 RECORD_CODE = "kernels/core/records.cpp"
@@ -220,8 +221,8 @@ CARRIED = (
     Mutant(
         "floats of 16 bits: no other value becomes the fill value",
         HALVES,
-        "if (!base.has_fill || bits == 0 || !std::isfinite(fill)) return false;",
-        "if (!base.has_fill || bits != 1 || !std::isfinite(fill)) return false;",
+        "return extremes.from_fill <= reach;",
+        "return extremes.from_fill <= reach / 4;",
         ("contract/test_half.py",),
     ),
     Mutant(
@@ -392,8 +393,8 @@ DECODERS = (
            "if (end < level || end > kContextLevels) return false;", HOSTILE),
     Mutant("bins: index of a dictionary", BINS, "if (memory.numbers[i] >= model.map.entries) return kBadPlace;",
            "if (memory.numbers[i] > model.map.entries) return kBadPlace;", HOSTILE),
-    Mutant("bins: symbol of a uniform stream", BINS, "if (symbol >= bins.bins || bins.bits[symbol] != 0) return",
-           "if (symbol >= bins.bins) return", HOSTILE),
+    Mutant("bins: symbol of a uniform stream", BIN_PARTS, "symbol < bins.bins && bins.bits[symbol] == 0;",
+           "symbol < bins.bins;", HOSTILE),
     Mutant("bins: distance of a context", BIN_MODEL, "distance < kLeastDistance || distance > kMostDistance) return",
            "distance > kMostDistance) return", HOSTILE),
 )  # fmt: skip
