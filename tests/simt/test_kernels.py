@@ -23,7 +23,7 @@ def python(*arguments: str, environment: dict[str, str]) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("codec", [*CODECS, "Adaptive", "LosslessRatio"])
+@pytest.mark.parametrize("codec", [*CODECS, "Adaptive", "LosslessRatio", "Derived"])
 def test_same_bytes(simt_environment: dict[str, str], codec: str) -> None:
     """Arrays of every kind, batches, ranges of values."""
     done = python(
@@ -81,6 +81,13 @@ for codec in (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyf
     between = count()
     pyfilter.decode(frame)
     print(codec.__name__, between > before, count() > between)
+for dtype in ("f2", "c8", "?"):
+    codec = pyfilter.Lossless() if dtype == "?" else pyfilter.Lorenzo(relative=0.01)
+    before = count()
+    frame = pyfilter.encode(values.astype(dtype), codec)
+    between = count()
+    pyfilter.decode(frame)
+    print(dtype, between > before, count() > between)
 for codec in (pyfilter.Adaptive(absolute=0.01, predictor="regression"), pyfilter.Lossless(effort="ratio")):
     before = count()
     frame = pyfilter.encode(values, codec)  # kernels decode only
@@ -95,4 +102,4 @@ def test_kernels_are_what_runs(simt_environment: dict[str, str], backend: str, u
     """A backend that cannot do something leaves it to the CPU: here it does not."""
     done = python("-c", USES, environment={**simt_environment, "PYFILTER_BACKEND": backend})
     assert done.returncode == 0, done.stderr
-    assert [line.split()[1:] for line in done.stdout.splitlines()] == [[used, used]] * 7
+    assert [line.split()[1:] for line in done.stdout.splitlines()] == [[used, used]] * 10

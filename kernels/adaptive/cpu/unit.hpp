@@ -75,6 +75,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       const std::uint64_t from = tile.row(z, y);
       float* const to = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      std::memset(kinds + d.lengths[y], kCoded, d.columns - d.lengths[y]);  // of no value: copied with the others
       if (plain) {
         std::uint32_t largest = 0;  // bits of the magnitude: NaN is the largest
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {

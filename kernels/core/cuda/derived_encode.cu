@@ -9,6 +9,7 @@
 #include "core/cuda/derived.cuh"
 #include "core/cuda/sizes.cuh"
 #include "core/error_text.hpp"
+#include "core/fp_environment.hpp"
 #include "core/half_values.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
@@ -149,7 +150,9 @@ Status encode_as_base(const Request& request, const Request& base, const CudaEnc
 }
 
 Status encode_derived(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
+  const FpEnvironment environment;  // for the bounds of 16-bit floats
   const Request base = base_request(request);
+  PYF_TRY(check_request(base));  // f32 may be too large where their 16-bit floats are not
   const bool halves = has_half_bound(request);
   // values of the base array, and frames that are not made in their place
   const std::size_t bytes =

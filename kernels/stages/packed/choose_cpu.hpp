@@ -135,6 +135,7 @@ KFN void for_present(const TileBox& box, Add&& add) {
 template <int S, class Code>
 [[gnu::noinline]] inline std::uint64_t sampled_bits(const PackedPlan& plan, const TileBox& box, int order,
                                                     SampleScratch<Code>& s) {
+  const std::uint32_t inside = box.inz * box.iny * box.inx;
   if constexpr (S == kChain) {
     s.codes[-1] = s.codes[0];
     if (order != 0)
@@ -142,10 +143,10 @@ template <int S, class Code>
     else
       std::memcpy(s.differences, s.codes, sizeof s.differences);
   } else {
+    if (inside != 4096) std::memset(s.differences, 0, sizeof s.differences);  // absent rows are read, too
     tile_differences<S>(order, present_rows<S>(box), s.codes.data(), s.differences);
   }
   s.differences[0] = 0;
-  const std::uint32_t inside = box.inz * box.iny * box.inx;
   std::uint64_t bits = 0;
   if (plan.entropy) {
     for (const std::uint32_t b : present_blocks<S>(box)) {
