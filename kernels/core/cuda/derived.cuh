@@ -29,8 +29,9 @@ Status encode_as_base(const Request& request, const Request& base, const CudaEnc
 Status decode_derived(const CudaFrame* frames, std::size_t count, const FrameInfo& first, std::uint64_t start,
                       std::uint64_t stop, std::size_t value_bytes, std::uint32_t* faults, cudaStream_t stream);
 
-// How many chunks that need `bytes` each may be in device memory together; at least 1.
-Status chunks_together(std::size_t bytes, std::size_t* count) noexcept;
+// Divides `count` chunks that need `bytes` each into groups of about the same size that fit into device memory
+// together. *together: chunks of a group, at least 1.
+Status chunks_together(std::size_t count, std::size_t bytes, std::size_t* together) noexcept;
 
 // Copies to host memory, and waits.
 template <class T>

@@ -37,7 +37,7 @@ Status decode_derived(const CudaFrame* frames, std::size_t count, const FrameInf
                     most_base = is_half(first.dtype) ? sizeof(float) : 1,
                     stride = Arrays::padded(std::max<std::size_t>(value_bytes, (stop - start) * most_base));
   std::size_t together = 1;
-  PYF_TRY(chunks_together(stride, &together));
+  PYF_TRY(chunks_together(count, stride, &together));
   const bool converts = first.dtype != Dtype::b8;
   for (std::size_t done = 0; done < count; done += together) {
     const std::size_t here = std::min(together, count - done);

@@ -59,10 +59,12 @@ Status encode_failing(const Request& request, const Request& base, const CudaEnc
 
 }  // namespace
 
-Status chunks_together(std::size_t bytes, std::size_t* count) noexcept {
+Status chunks_together(std::size_t count, std::size_t bytes, std::size_t* together) noexcept {
   std::uint64_t memory = 0;
   PYF_TRY(device_memory(&memory));
-  *count = std::clamp<std::size_t>(memory / kMemoryPart / (bytes + 1), 1, kMostTogether);
+  const auto most = std::clamp<std::size_t>(memory / kMemoryPart / (bytes + 1), 1, kMostTogether);
+  const std::size_t groups = std::max<std::size_t>(1, (count + most - 1) / most);
+  *together = std::max<std::size_t>(1, (count + groups - 1) / groups);
   return kOk;
 }
 
@@ -158,7 +160,7 @@ Status encode_derived(const Request& request, const CudaEncodeBatch& batch, std:
   const std::size_t bytes =
       count * dtype_bytes(base.dtype) * (is_complex(request.dtype) ? 2 : 1) + (halves ? max_frame_bytes(base) : 0);
   std::size_t together = 1;
-  PYF_TRY(chunks_together(bytes, &together));
+  PYF_TRY(chunks_together(batch.count, bytes, &together));
   for (std::size_t done = 0; done < batch.count; done += together) {
     const CudaEncodeBatch part = slice(batch, done, std::min(together, batch.count - done));
     PYF_TRY(halves ? encode_halves(request, part, count) : encode_as_base(request, base, part, count));
