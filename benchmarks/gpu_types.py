@@ -86,6 +86,8 @@ def main(
     save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure every type and codec."""
+    if save and set(only.split(",")) != set(TYPES):
+        raise typer.BadParameter("--save keeps a whole table: it cannot be used with some types only")
     console = Console(width=200, highlight=False)
     rows = Rows("", COLUMNS)
     for name in only.split(","):

@@ -251,6 +251,8 @@ def main(
     save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure and print the table."""
+    if save and set(only.split(",")) != set(PARTS):
+        raise typer.BadParameter("--save keeps a whole table: it cannot be used with some parts only")
     if not set(only.split(",")) <= set(PARTS):
         message = f"parts are {', '.join(PARTS)}; got {only}"
         raise typer.BadParameter(message)
