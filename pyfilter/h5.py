@@ -155,7 +155,7 @@ def create_dataset(
 def source_of(data: Any) -> Any:
     """Return something with a shape that gives values for slices: a dataset, a cupy.ndarray or a numpy.ndarray.
 
-    Values on a device whose type has no CUDA kernels are copied to the host.
+    Values on a device that are not moved as they are (`dtypes.on_devices`) are copied to the host.
     """
     if isinstance(data, h5py.Dataset):
         return data
