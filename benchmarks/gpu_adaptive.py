@@ -77,6 +77,21 @@ def chunks(name: str, shape: tuple[int, ...], dtype: str) -> list[Any]:
     return [np.ascontiguousarray(block).reshape(shape) for block in blocks]
 
 
+def measure(inputs: list[Any], codec: pyfilter.Codec, dtype: str, count: int) -> tuple[list[str], bool]:
+    """Return cells for ratio, frames, GB/s, microseconds of one frame and "yes", and whether values are the CPU's."""
+    with ThreadPoolExecutor() as pool:
+        encoded = list(pool.map(lambda x: pyfilter.encode(x, codec), inputs))
+    held = Frames(encoded, dtype, inputs[0].size, count)
+    seconds = event_seconds(held.decode_all)
+    same = held.check()
+    single = event_seconds(held.decode_first)
+    ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
+    speed = held.value_bytes * count / seconds / 1e9
+    del held
+    cupy.get_default_memory_pool().free_all_blocks()
+    return [f"{ratio:.2f}", str(count), f"{speed:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO"], same
+
+
 def main(
     fields: Annotated[str, typer.Option(help="Names, comma-separated.")] = "turbulence,noise",
     shapes: Annotated[str, typer.Option(help="Of volume, plane, line.")] = "volume,plane,line",
@@ -101,21 +116,9 @@ def main(
                             predictor=predictor,
                             effort=effort,
                         )
-                        with ThreadPoolExecutor() as pool:
-                            encoded = list(pool.map(lambda x, codec=codec: pyfilter.encode(x, codec), inputs))
-                        held = Frames(encoded, dtype, inputs[0].size, count)
-                        seconds = event_seconds(held.decode_all)
-                        same = held.check()
+                        cells, same = measure(inputs, codec, dtype, count)
                         good = good and same
-                        single = event_seconds(held.decode_first)
-                        ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
-                        table.add(
-                            name, kind, f"{predictor} {effort}", relative, f"{ratio:.2f}", str(count),
-                            f"{held.value_bytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}",
-                            "yes" if same else "NO",
-                        )  # fmt: skip
-                        del held
-                        cupy.get_default_memory_pool().free_all_blocks()
+                        table.add(name, kind, f"{predictor} {effort}", relative, *cells)
     table.show(console)
     if not good:
         console.print("values are not those of the CPU")

@@ -6,17 +6,14 @@ python -m benchmarks.gpu_lossless
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
-import cupy
 import numpy as np
 import typer
 from rich.console import Console
 
 import pyfilter
-from benchmarks.gpu_adaptive import SHAPES, Frames, chunks
-from benchmarks.gpu_codec import event_seconds
+from benchmarks.gpu_adaptive import SHAPES, chunks, measure
 from benchmarks.report import Rows
 
 COLUMNS = ("field", "shape", "dtype", "ratio", "frames", "GB/s", "one frame, us", "same values")
@@ -49,20 +46,9 @@ def main(
         for kind in shapes.split(","):
             for dtype in dtypes.split(","):
                 inputs = inputs_of(name, kind, dtype)
-                with ThreadPoolExecutor() as pool:
-                    encoded = list(pool.map(lambda x: pyfilter.encode(x, RATIO), inputs))
-                held = Frames(encoded, dtype, inputs[0].size, count)
-                seconds = event_seconds(held.decode_all)
-                same = held.check()
+                cells, same = measure(inputs, RATIO, dtype, count)
                 good = good and same
-                single = event_seconds(held.decode_first)
-                ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
-                table.add(
-                    name, kind, dtype, f"{ratio:.2f}", str(count), f"{held.value_bytes * count / seconds / 1e9:.1f}",
-                    f"{single * 1e6:.0f}", "yes" if same else "NO",
-                )  # fmt: skip
-                del held
-                cupy.get_default_memory_pool().free_all_blocks()
+                table.add(name, kind, dtype, *cells)
     table.show(console)
     if not good:
         console.print("values are not those of the CPU")

@@ -35,10 +35,10 @@ Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop,
 
 }  // namespace
 
-Status cuda::decode_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked,
+Status cuda::decode_frames(const CudaFrame* frames, std::size_t count, const FrameInfo& first, const AskedValues& asked,
                            std::size_t value_bytes, std::uint32_t* faults, cudaStream_t stream) {
   SortedFrames sorted;
-  PYF_TRY(sort_frames(frames, count, asked, value_bytes, faults, sorted));
+  PYF_TRY(sort_frames(frames, count, first, asked, value_bytes, faults, sorted));
   return launch_all(sorted, asked.start, asked.stop, stream);
 }
 
@@ -52,7 +52,7 @@ Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &first));
     PYF_TRY(check(cudaMemsetAsync(faults, 0, count * sizeof(std::uint32_t), on), "cudaMemsetAsync"));
     if (is_derived(first.dtype)) return decode_derived(frames, count, first, start, stop, value_bytes, faults, on);
-    return decode_frames(frames, count, {start, stop, false}, value_bytes, faults, on);
+    return decode_frames(frames, count, first, {start, stop, false}, value_bytes, faults, on);
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory for a batch of %zu frames", count);
   }

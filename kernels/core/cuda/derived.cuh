@@ -43,8 +43,7 @@ Status fetch(const T* from, std::size_t count, std::vector<T>& to, cudaStream_t 
 
 // A frame of a base array, of which a frame of a derived type is made.
 struct DerivedFrame {
-  const std::uint8_t* base;  // device
-  std::uint64_t base_bytes;
+  const std::uint8_t* base;                   // device
   std::uint8_t* to;                           // device; may be `base`
   std::uint64_t bytes = 0;                    // of the new frame; 0: none is made
   std::uint64_t header = 0, base_header = 0;  // bytes of both headers

@@ -18,7 +18,7 @@ namespace {
 Status decode_base(std::vector<CudaFrame>& to, const FrameInfo& first, std::uint64_t start, std::uint64_t stop,
                    std::uint32_t* faults, cudaStream_t stream) {
   const auto decode = [&](std::uint64_t from, std::uint64_t until) {
-    return decode_frames(to.data(), to.size(), {from, until, true}, 0, faults, stream);
+    return decode_frames(to.data(), to.size(), first, {from, until, true}, 0, faults, stream);
   };
   if (!is_complex(first.dtype)) return decode(start, stop);
   if (stop - start == first.value_count) return decode(0, 2 * first.value_count);
@@ -51,8 +51,8 @@ Status decode_derived(const CudaFrame* frames, std::size_t count, const FrameInf
     std::vector<CudaFrame> to(frames + done, frames + done + here);
     std::vector<ArrayConversion> list;
     for (std::size_t i = 0; i < here && converts; ++i) {
-      FrameInfo info;
-      PYF_TRY(frame_info(to[i].header, to[i].header_bytes, &info));
+      FrameInfo info;  // says whether a 16-bit float is decoded as f32
+      if (is_half(first.dtype)) PYF_TRY(frame_info(to[i].header, to[i].header_bytes, &info));
       if (reinterpret_cast<std::uintptr_t>(to[i].values) % aligned != 0)
         return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", aligned);
       list.push_back({staged + i * stride, static_cast<std::uint8_t*>(to[i].values),

@@ -132,7 +132,7 @@ Status encode_as_base(const Request& request, const Request& base, const CudaEnc
   PYF_TRY(fetch(batch.frame_bytes, batch.count, sizes, stream));
   std::vector<DerivedFrame> frames(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i)
-    frames[i] = {static_cast<const std::uint8_t*>(of_base.frames) + i * of_base.frame_stride, sizes[i],
+    frames[i] = {static_cast<const std::uint8_t*>(of_base.frames) + i * of_base.frame_stride,
                  static_cast<std::uint8_t*>(batch.frames) + i * batch.frame_stride};
   PYF_TRY(headers.read(frames, base_header));
   for (std::size_t i = 0; i < batch.count; ++i) {

@@ -93,10 +93,8 @@ struct Reading {
 
 }  // namespace
 
-Status sort_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
-                   std::uint32_t* faults, SortedFrames& sorted) {
-  FrameInfo first;
-  PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &first));
+Status sort_frames(const CudaFrame* frames, std::size_t count, const FrameInfo& first, const AskedValues& asked,
+                   std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted) {
   std::unique_ptr<DecodeFrame[]> found(new DecodeFrame[count]);
   const std::unique_ptr<std::uint16_t[]> kinds(new std::uint16_t[count]);
   Reading all{frames, count, asked, value_bytes, faults, &first, found.get(), kinds.get(), {count}};

@@ -33,11 +33,12 @@ struct AskedValues {
   bool of_base;
 };
 
-// Fails if a header is invalid, or has another shape or dtype than the first. Throws std::bad_alloc.
-Status sort_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
-                   std::uint32_t* faults, SortedFrames& sorted);
+// `first`: the header of one of the frames. Fails if a header is invalid, or has another shape or dtype. Throws
+// std::bad_alloc.
+Status sort_frames(const CudaFrame* frames, std::size_t count, const FrameInfo& first, const AskedValues& asked,
+                   std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted);
 // Sorts and decodes a batch. `value_bytes`: of a frame; not read for values of a base array. Throws std::bad_alloc.
-Status decode_frames(const CudaFrame* frames, std::size_t count, const AskedValues& asked, std::size_t value_bytes,
-                     std::uint32_t* faults, cudaStream_t stream);
+Status decode_frames(const CudaFrame* frames, std::size_t count, const FrameInfo& first, const AskedValues& asked,
+                     std::size_t value_bytes, std::uint32_t* faults, cudaStream_t stream);
 
 }  // namespace pyfilter::cuda

@@ -210,7 +210,7 @@ class HalfBatch {
     std::vector<std::uint64_t> sizes;
     PYF_TRY(fetch(sizes_, batch_.count, sizes, stream_));
     for (std::size_t i = 0; i < batch_.count; ++i)
-      frames_[i] = {slots_ + i * slot_, sizes[i], static_cast<std::uint8_t*>(batch_.frames) + i * batch_.frame_stride};
+      frames_[i] = {slots_ + i * slot_, static_cast<std::uint8_t*>(batch_.frames) + i * batch_.frame_stride};
     PYF_TRY(headers_.read(frames_, header_));
     for (std::size_t i = 0; i < batch_.count; ++i) {
       if (!(bounds_[i].of_f32 > 0)) continue;

@@ -31,22 +31,18 @@ __device__ __forceinline__ ThreadRange threads_of_array() {
   return {std::uint64_t{blockIdx.x} * kConvertThreads + threadIdx.x, std::uint64_t{gridDim.x} * kConvertThreads};
 }
 
-// Parts of complex values between pairs and two planes: each thread moves single parts, consecutive in the pairs.
-template <class Part>
-__device__ __forceinline__ void split(const ArrayConversion& job, std::uint64_t count) {
+// Moves parts of complex values from pairs to two planes, or back: each thread moves single parts, which are neighbours
+// in the pairs.
+template <class Part, bool kToPlanes>
+__device__ __forceinline__ void move_parts(const ArrayConversion& job, std::uint64_t count) {
   const auto* const from = reinterpret_cast<const Part*>(job.from);
   auto* const to = reinterpret_cast<Part*>(job.to);
   const ThreadRange own = threads_of_array();
 #pragma unroll 4
-  for (std::uint64_t i = own.first; i < 2 * count; i += own.step) to[i / 2 + (i % 2 != 0 ? count : 0)] = from[i];
-}
-template <class Part>
-__device__ __forceinline__ void join(const ArrayConversion& job, std::uint64_t count) {
-  const auto* const from = reinterpret_cast<const Part*>(job.from);
-  auto* const to = reinterpret_cast<Part*>(job.to);
-  const ThreadRange own = threads_of_array();
-#pragma unroll 4
-  for (std::uint64_t i = own.first; i < 2 * count; i += own.step) to[i] = from[i / 2 + (i % 2 != 0 ? count : 0)];
+  for (std::uint64_t i = own.first; i < 2 * count; i += own.step) {
+    const std::uint64_t in_planes = i / 2 + (i % 2 != 0 ? count : 0);
+    to[kToPlanes ? in_planes : i] = from[kToPlanes ? i : in_planes];
+  }
 }
 
 // Converts values one by one, four at a time where both arrays are aligned.
@@ -85,13 +81,13 @@ __global__ void __launch_bounds__(kConvertThreads)
   const ArrayConversion job = list[blockIdx.y];
   switch (job.kind) {
     case Conversion::split_c64:
-      return split<std::uint32_t>(job, count);
+      return move_parts<std::uint32_t, true>(job, count);
     case Conversion::split_c128:
-      return split<std::uint64_t>(job, count);
+      return move_parts<std::uint64_t, true>(job, count);
     case Conversion::join_c64:
-      return join<std::uint32_t>(job, count);
+      return move_parts<std::uint32_t, false>(job, count);
     case Conversion::join_c128:
-      return join<std::uint64_t>(job, count);
+      return move_parts<std::uint64_t, false>(job, count);
     case Conversion::order:
       return convert_each<std::uint16_t, std::uint16_t>(job, count,
                                                         [](std::uint16_t bits) { return ordered_half(bits); });
