@@ -8,6 +8,7 @@
 #include "core/api.hpp"
 #include "core/base_values.hpp"
 #include "core/cuda/codec.cuh"
+#include "core/cuda/convert_each.cuh"
 #include "core/cuda/derived.cuh"
 #include "core/error_text.hpp"
 #include "core/half_values.hpp"
@@ -17,7 +18,6 @@
 namespace pyfilter::cuda {
 namespace {
 
-constexpr int kWidenThreads = 256;
 constexpr std::uint32_t kInfinity = 0x7F800000u;
 
 // HalfExtremes as keys that grow, 0 for none: `low`, `least` and `from_fill` are inverted.
@@ -67,36 +67,14 @@ struct ThreadExtremes {
 };
 
 // Converts values to f32, and finds the extremes of each chunk.
-__global__ void __launch_bounds__(kWidenThreads) widen_kernel(const __grid_constant__ WidenParams job) {
-  struct alignas(8) FourHalves {
-    std::uint16_t of[4];
-  };
-  const std::uint8_t* const from = job.values + blockIdx.y * job.value_stride;
-  auto* const to = reinterpret_cast<float*>(job.wide + blockIdx.y * job.wide_stride);
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * kWidenThreads + threadIdx.x,
-                      step = std::uint64_t{gridDim.x} * kWidenThreads;
+__global__ void __launch_bounds__(kConvertThreads) widen_kernel(const __grid_constant__ WidenParams job) {
   ThreadExtremes found;
-  const auto widen_one = [&](std::uint16_t half) {
-    const float value = widened(job.dtype, half);
-    found.take(job, value);
-    return value;
-  };
-  std::uint64_t done = 0;
-  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(FourHalves) == 0) {
-    done = job.count / 4 * 4;
-#pragma unroll 2
-    for (std::uint64_t i = first; i < job.count / 4; i += step) {
-      const FourHalves halves = reinterpret_cast<const FourHalves*>(from)[i];
-      float4 wide;
-      wide.x = widen_one(halves.of[0]);
-      wide.y = widen_one(halves.of[1]);
-      wide.z = widen_one(halves.of[2]);
-      wide.w = widen_one(halves.of[3]);
-      reinterpret_cast<float4*>(to)[i] = wide;
-    }
-  }
-  for (std::uint64_t i = done + first; i < job.count; i += step)
-    to[i] = widen_one(reinterpret_cast<const std::uint16_t*>(from)[i]);
+  convert_each<std::uint16_t, float>(job.values + blockIdx.y * job.value_stride,
+                                     job.wide + blockIdx.y * job.wide_stride, job.count, [&](std::uint16_t half) {
+                                       const float value = widened(job.dtype, half);
+                                       found.take(job, value);
+                                       return value;
+                                     });
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) {
     found.low = max(found.low, __shfl_xor_sync(0xFFFFFFFFu, found.low, d));
@@ -170,8 +148,8 @@ class HalfBatch {
                           wide_stride_,
                           keys_};
     const auto blocks =
-        static_cast<unsigned>(std::clamp<std::uint64_t>(count_ / (kWidenThreads * std::uint64_t{32}), 1, 1056));
-    widen_kernel<<<dim3(blocks, static_cast<unsigned>(batch_.count)), kWidenThreads, 0, stream_>>>(job);
+        static_cast<unsigned>(std::clamp<std::uint64_t>(count_ / (kConvertThreads * std::uint64_t{32}), 1, 1056));
+    widen_kernel<<<dim3(blocks, static_cast<unsigned>(batch_.count)), kConvertThreads, 0, stream_>>>(job);
     PYF_TRY(check(cudaGetLastError(), "launch of the conversion kernel"));
     std::vector<ExtremeKeys> keys;
     PYF_TRY(fetch(keys_, batch_.count, keys, stream_));

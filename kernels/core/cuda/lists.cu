@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base_values.hpp"
+#include "core/cuda/convert_each.cuh"
 #include "core/cuda/memory.cuh"
 #include "core/cuda/raw_chunks.cuh"
 #include "core/cuda/sizes.cuh"
@@ -15,20 +16,11 @@ namespace {
 
 constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // that a thread block copies, about
 constexpr std::size_t kMostBlocks = 2112;
-constexpr unsigned kConvertThreads = 256;
 constexpr std::uint64_t kOfThread = 16;  // values that a thread converts, about
 
 __global__ void __launch_bounds__(kCopyThreads) copy_arrays_kernel(const ArrayCopy* list) {
   const ArrayCopy copy = list[blockIdx.y];
   copy_bytes(copy.to, copy.from, copy.bytes);
-}
-
-// The threads of all blocks of an array, and this one.
-struct ThreadRange {
-  std::uint64_t first, step;
-};
-__device__ __forceinline__ ThreadRange threads_of_array() {
-  return {std::uint64_t{blockIdx.x} * kConvertThreads + threadIdx.x, std::uint64_t{gridDim.x} * kConvertThreads};
 }
 
 // Moves parts of complex values from pairs to two planes, or back: each thread moves single parts, which are neighbours
@@ -45,35 +37,9 @@ __device__ __forceinline__ void move_parts(const ArrayConversion& job, std::uint
   }
 }
 
-// Converts values one by one, four at a time where both arrays are aligned.
-template <class From, class To, class Convert>
-__device__ __forceinline__ void convert_each(const ArrayConversion& job, std::uint64_t count, const Convert& convert) {
-  struct alignas(4 * sizeof(From)) FourFrom {
-    From of[4];
-  };
-  struct alignas(4 * sizeof(To)) FourTo {
-    To of[4];
-  };
-  const ThreadRange own = threads_of_array();
-  std::uint64_t done = 0;
-  if (reinterpret_cast<std::uintptr_t>(job.from) % sizeof(FourFrom) == 0 &&
-      reinterpret_cast<std::uintptr_t>(job.to) % sizeof(FourTo) == 0) {
-    done = count / 4 * 4;
-#pragma unroll 2
-    for (std::uint64_t i = own.first; i < count / 4; i += own.step) {
-      const FourFrom values = reinterpret_cast<const FourFrom*>(job.from)[i];
-      FourTo converted;
-#pragma unroll
-      for (int k = 0; k < 4; ++k) converted.of[k] = convert(values.of[k]);
-      reinterpret_cast<FourTo*>(job.to)[i] = converted;
-    }
-  }
-  for (std::uint64_t i = done + own.first; i < count; i += own.step)
-    reinterpret_cast<To*>(job.to)[i] = convert(reinterpret_cast<const From*>(job.from)[i]);
-}
 template <Dtype kDtype>
 __device__ __forceinline__ void narrow_all(const ArrayConversion& job, std::uint64_t count) {
-  convert_each<float, std::uint16_t>(job, count, [](float value) { return narrowed(kDtype, value); });
+  convert_each<float, std::uint16_t>(job.from, job.to, count, [](float value) { return narrowed(kDtype, value); });
 }
 
 __global__ void __launch_bounds__(kConvertThreads)
@@ -89,7 +55,7 @@ __global__ void __launch_bounds__(kConvertThreads)
     case Conversion::join_c128:
       return move_parts<std::uint64_t, false>(job, count);
     case Conversion::order:
-      return convert_each<std::uint16_t, std::uint16_t>(job, count,
+      return convert_each<std::uint16_t, std::uint16_t>(job.from, job.to, count,
                                                         [](std::uint16_t bits) { return ordered_half(bits); });
     case Conversion::narrow_f16:
       return narrow_all<Dtype::f16>(job, count);
