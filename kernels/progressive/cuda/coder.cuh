@@ -83,7 +83,7 @@ cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cud
   return launch(check_range_kernel<T>, each, 32, stream, job);
 }
 
-template <class Int>
+template <class Int, bool kFills>
 cudaError_t launch_forward_level(const ProgressiveEncode& job, const ProgressiveLayout& layout, int level,
                                  cudaStream_t stream) {
   const Extents g = layout.grids[level];
@@ -98,8 +98,8 @@ cudaError_t launch_forward_level(const ProgressiveEncode& job, const Progressive
     return tiles_along(g.z * pass.groups * pass.pieces, kGridThreads / pass.across);
   };
   while (pass.rows < 8 && pass.rows < g.y && blocks() * job.frame_count > 2 * kBusy) pass.rows *= 2;
-  return launch(forward_level_kernel<Int>, dim3(static_cast<unsigned>(blocks()), job.frame_count), kGridThreads, stream,
-                pass);
+  return launch(forward_level_kernel<Int, kFills>, dim3(static_cast<unsigned>(blocks()), job.frame_count), kGridThreads,
+                stream, pass);
 }
 
 template <class Int>
@@ -133,7 +133,7 @@ cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout
     const int level = layout.unit[u].level;
     if (has_wide_rows(layout, level, sizeof(Int))) {
       if (u + 1 == layout.units || layout.unit[u + 1].level != level)
-        PYF_CUDA_TRY(launch_forward_level<Int>(job, layout, level, stream));
+        PYF_CUDA_TRY((launch_forward_level<Int, false>(job, layout, level, stream)));
       continue;
     }
     PYF_CUDA_TRY(launch_rows(forward_kernel<Int>, job, layout, u, stream));
@@ -145,7 +145,6 @@ template <class T>
 cudaError_t launch_quantise_specials(const ProgressiveEncode& job, cudaStream_t stream) {
   const dim3 each(1, job.frame_count), all = scan_blocks(job);
   PYF_CUDA_TRY(launch(begin_specials_kernel, each, 32, stream, job));
-  PYF_CUDA_TRY(launch(find_sentinel_kernel<T>, all, kScanThreads, stream, job));
   PYF_CUDA_TRY(launch(name_sentinel_kernel<T>, each, 32, stream, job));
   PYF_CUDA_TRY(launch(quantise_specials_kernel<T>, all, kScanThreads, stream, job));
   PYF_CUDA_TRY(launch(check_range_kernel<T>, each, 32, stream, job));
@@ -161,10 +160,22 @@ cudaError_t launch_forward_specials(const ProgressiveEncode& job, const Progress
   int u = 0;
   while (u < layout.units && layout.grids[layout.unit[u].level].count() <= kSmall) ++u;
   PYF_CUDA_TRY(launch(fill_small_units_kernel<Int>, dim3(1, job.frame_count), kFillThreads, stream, job, u));
-  for (; u < layout.units; ++u) {
-    PYF_CUDA_TRY(
-        launch(choose_basis_kernel<Int, kFillThreads>, dim3(1, job.frame_count), kFillThreads, stream, job, u));
-    PYF_CUDA_TRY(launch_rows(fill_unit_kernel<Int>, job, layout, u, stream));
+  const dim3 each(1, job.frame_count);
+  const auto fill_unit = [&] {
+    PYF_CUDA_TRY(launch(choose_basis_kernel<Int, kFillThreads>, each, kFillThreads, stream, job, u));
+    return launch_rows(fill_unit_kernel<Int>, job, layout, u++, stream);
+  };
+  while (u < layout.units) {
+    const int level = layout.unit[u].level;
+    if (!has_wide_rows(layout, level, sizeof(Int))) {
+      PYF_CUDA_TRY(fill_unit());
+      continue;
+    }
+    if (layout.unit[u].axis == 0) PYF_CUDA_TRY(fill_unit());
+    const int first = u;
+    while (u < layout.units && layout.unit[u].level == level) ++u;
+    PYF_CUDA_TRY(launch(choose_level_bases_kernel<Int>, each, kFillThreads, stream, job, first, u));
+    PYF_CUDA_TRY((launch_forward_level<Int, true>(job, layout, level, stream)));
   }
   return cudaSuccess;
 }

@@ -89,8 +89,47 @@ __device__ __forceinline__ UnitForward<Int> unit_forward(const ProgressiveEncode
           {static_cast<Int>(head.low), static_cast<Int>(head.high)}};
 }
 
-// prefers_cubic() for a unit, by a block.
-template <class Int, int kThreads>
+// Writes an integer to its places in a grid and all finer ones.
+template <class Int>
+__device__ __forceinline__ void put_in_grids(const ProgressiveEncode& job, int level, std::uint64_t z, std::uint64_t y,
+                                             std::uint64_t x, Int q) {
+  Int* const grids = reinterpret_cast<Int*>(job.grids.of(blockIdx.y));
+  for (; level >= 0; --level, z *= 2, y *= 2, x *= 2) {
+    const Extents g = job.shared->layout.grids[level];
+    grids[job.grid_at[level] + (z * g.y + y) * g.x + x] = q;
+  }
+}
+
+// Even point `i` of a row, in a level whose unit along z is done. The unit along y may be done at the same time: its
+// missing integers are predicted.
+template <class Int>
+__device__ __forceinline__ Int filled_even(const ProgressiveEncode& job, int level, const Limits<Int>& limits,
+                                           bool cubic_y, std::uint32_t z, std::uint32_t y, std::uint64_t i) {
+  const Extents g = job.shared->layout.grids[level];
+  const Int* const plane = grid_integers<Int>(job, level) + z * g.y * g.x;
+  const std::uint64_t at = y * g.x + 2 * i, bit = z * g.y * g.x + at;
+  if (y % 2 == 0 || (job.special_bits(blockIdx.y, level)[bit / 32] >> (bit % 32) & 1) == 0) return plane[at];
+  return clamp_to(limits, predict_target<Int>(y / 2, half_up(g.y), cubic_y,
+                                              [&](std::uint64_t row) { return plane + 2 * row * g.x + 2 * i; }));
+}
+
+// The coefficient of a point along x in such a level, for choose_basis().
+template <class Int>
+__device__ __forceinline__ Int coefficient_along_x(const ProgressiveEncode& job, int level, const Limits<Int>& limits,
+                                                   bool cubic_y, bool cubic, std::uint32_t z, std::uint32_t y,
+                                                   std::uint32_t x) {
+  const Extents g = job.shared->layout.grids[level];
+  const std::uint64_t evens = half_up(g.x);
+  Int near[4] = {};  // known points x - 1 to x + 2
+  for (std::uint32_t k = 0; k < 4; ++k)
+    if (x + k >= 1 && x + k - 1 < evens) near[k] = filled_even(job, level, limits, cubic_y, z, y, x + k - 1);
+  Int target = grid_integers<Int>(job, level)[(z * g.y + y) * g.x + 2 * x + 1];
+  const Int predicted = predict_target<Int>(x, evens, cubic, [&](std::uint64_t i) { return near + (i + 1 - x); });
+  return forward_value(limits, predicted, target);
+}
+
+// prefers_cubic() for a unit, by a block. kPending: the level's unit along y may have missing integers still.
+template <class Int, int kThreads, bool kPending = false>
 __device__ __forceinline__ void choose_basis(const ProgressiveEncode& job, ProgressiveHead& head, int u) {
   __shared__ std::uint64_t warp_sums[2][kThreads / 32];
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
@@ -105,9 +144,15 @@ __device__ __forceinline__ void choose_basis(const ProgressiveEncode& job, Progr
     if (x >= unit.shape.x) continue;
     const auto z = static_cast<std::uint32_t>(row / unit.shape.y), y = static_cast<std::uint32_t>(row % unit.shape.y),
                at = static_cast<std::uint32_t>(x);
-    for (int cubic = 0; cubic < 2; ++cubic)
+    for (int cubic = 0; cubic < 2; ++cubic) {
+      if (kPending && unit.axis == 2) {
+        bits[cubic] += coefficient_bits(
+            coefficient_along_x(job, unit.level, forward.limits, u != 0 && head.cubic[u - 1], cubic != 0, z, y, at));
+        continue;
+      }
       forward.row(z, y, at, at + 1, 1, cubic != 0,
                   [&](std::uint32_t, Int d, Int, bool) { bits[cubic] += coefficient_bits(d); });
+    }
   }
   for (int cubic = 0; cubic < 2; ++cubic) {
     const std::uint64_t sum = warp_total(bits[cubic]);
@@ -164,10 +209,33 @@ __global__ void __launch_bounds__(kGridThreads)
   note_bits(*job.notes.of(blockIdx.y), u, any);
 }
 
+// Predictions of targets x, x + 1, ... of a row with at least four known points, from known points x - 1 to x + kN + 1.
+// The ends of rows are quadratic, or linear as all others, and the last target is a copy.
+template <class Int>
+__device__ __forceinline__ Wide<Int> predict_wide_row(std::uint32_t x, std::uint32_t evens, bool cubic, Int before,
+                                                      const Wide<Int>& at, Int behind, Int further) {
+  constexpr std::uint32_t kN = kWide<Int>;
+  const auto number = [&](unsigned i) {  // known point x - 1 + i
+    return i == 0 ? before : i <= kN ? at.v[(i - 1) % kN] : i == kN + 1 ? behind : further;
+  };
+  Wide<Int> out;
+#pragma unroll
+  for (unsigned k = 0; k < kN; ++k)
+    out.v[k] = cubic ? predict<Stencil::cubic>(number(k + 1), number(k + 2), number(k), number(k + 3))
+                     : predict<Stencil::linear>(number(k + 1), number(k + 2), Int{0}, Int{0});
+  if (cubic && x == 0) out.v[0] = predict<Stencil::quadratic>(number(1), number(2), number(3), Int{0});
+  if (x + kN != evens) return out;
+  if (cubic) out.v[kN - 2] = predict<Stencil::quadratic>(number(kN), number(kN - 1), number(kN - 2), Int{0});
+  out.v[kN - 1] = number(kN);
+  return out;
+}
+
 // All units of a level whose rows are aligned to 16 bytes. `across` lanes take pieces of `rows` rows, in sequence; a
 // lane has the points of two vectors of 16 bytes. Known points predict the others along x; rows without known points
 // are predicted from the rows above and below, or in front and behind.
-template <class Int>
+// kFills: the chunk has missing integers, and the unit along z is done. Predictions replace missing integers here and
+// in all grids that are read later: measuring errors does not need them in the finest.
+template <class Int, bool kFills>
 __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __grid_constant__ ForwardLevel pass) {
   using Values = Wide<Int>;
   constexpr std::uint32_t kN = kWide<Int>;
@@ -187,6 +255,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
                       x = (item % pass.pieces * pass.across + lane) * kN;
   const bool there = z < tz && x < evens;
   const std::uint64_t plane = std::uint64_t{ty} * tx;
+  const bool cubic_y = pass.unit[1] >= 0 && head.cubic[pass.unit[1]];
   Int any[3] = {0, 0, 0};
 
   // the known points of a row, and the points between them
@@ -197,16 +266,19 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
     for (unsigned k = 0; k < kN; ++k) known.v[k] = (k < kN / 2 ? low : high).v[2 * k % kN];
     return known;
   };
-  const auto put = [&](int axis, std::uint32_t at_z, std::uint32_t at_y, const Values& predicted,
-                       const Values& target) {
+  // the coefficients of targets, which are the known points of a row (`odd` 0) or the points between them
+  const auto put = [&](int axis, std::uint32_t at_z, std::uint32_t at_y, const Values& predicted, Values& target,
+                       unsigned odd) {
     const int u = pass.unit[axis];
     const UnitOffsets offsets(layout.unit[u]);
     Values d;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) {
-      Int value = target.v[k];
-      d.v[k] = forward_value(limits, predicted.v[k], value);
+      const bool missing = kFills && target.v[k] == kMissing<Int>;
+      d.v[k] = forward_value(limits, predicted.v[k], target.v[k]);
       any[axis] |= d.v[k] < 0 ? -d.v[k] : d.v[k];
+      if (kFills && missing && pass.level != 0)
+        put_in_grids(job, pass.level, z, axis == 1 ? 2 * at_y + 1 : at_y, 2 * (x + k) + odd, target.v[k]);
     }
     *reinterpret_cast<Values*>(reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u)) +
                                offsets.tiled_offset(at_z, at_y, x)) = d;
@@ -224,35 +296,36 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
         between.v[k] = (k < kN / 2 ? low : high).v[2 * k % kN + 1];
       }
     }
-    const auto lanes = static_cast<int>(pass.across);
-    Int before = __shfl_up_sync(kAllLanes, known.v[kN - 1], 1, lanes),
-        behind = __shfl_down_sync(kAllLanes, known.v[0], 1, lanes),
-        further = __shfl_down_sync(kAllLanes, known.v[1], 1, lanes);
-    if (!on) continue;
-    if (lane == 0 && x != 0) before = row[2 * x - 2];
-    if (lane + 1 == pass.across && x + kN < evens) {
-      behind = row[2 * (x + kN)];
-      further = row[2 * min(x + kN + 1, evens - 1)];
-    }
-    put(2, z, y,
-        predict_wide_along<Int>(x, evens, head.cubic[pass.unit[2]], before, known, behind, further,
-                                [row](std::uint64_t i) { return row + 2 * i; }),
-        between);
-    if (y % 2 != 0) {
+    if (on && y % 2 != 0) {
       const Int* const line = grid + z * plane;
       put(1, z, y / 2,
-          predict_wide(neighbours_of<Int>(y / 2, half_up(ty), head.cubic[pass.unit[1]],
-                                          [&](std::uint64_t i) { return line + 2 * i * tx; }),
-                       load_evens),
-          known);
-    } else if (z % 2 != 0) {
+          predict_wide(
+              neighbours_of<Int>(y / 2, half_up(ty), cubic_y, [&](std::uint64_t i) { return line + 2 * i * tx; }),
+              load_evens),
+          known, 0);
+    } else if (!kFills && on && z % 2 != 0) {
       const Int* const line = grid + std::uint64_t{y} * tx;
       put(0, z / 2, y / 2,
           predict_wide(neighbours_of<Int>(z / 2, half_up(tz), head.cubic[pass.unit[0]],
                                           [&](std::uint64_t i) { return line + 2 * i * plane; }),
                        load_evens),
-          known);
+          known, 0);
     }
+    const auto lanes = static_cast<int>(pass.across);
+    Int before = __shfl_up_sync(kAllLanes, known.v[kN - 1], 1, lanes),
+        behind = __shfl_down_sync(kAllLanes, known.v[0], 1, lanes),
+        further = __shfl_down_sync(kAllLanes, known.v[1], 1, lanes);
+    if (!on) continue;
+    const auto even = [&](std::uint32_t i) {
+      if constexpr (kFills) return filled_even(job, pass.level, limits, cubic_y, z, y, i);
+      return row[2 * i];
+    };
+    if (lane == 0 && x != 0) before = even(x - 1);
+    if (lane + 1 == pass.across && x + kN < evens) {
+      behind = even(x + kN);
+      further = even(min(x + kN + 1, evens - 1));
+    }
+    put(2, z, y, predict_wide_row<Int>(x, evens, head.cubic[pass.unit[2]], before, known, behind, further), between, 1);
   }
 #pragma unroll
   for (int axis = 0; axis < 3; ++axis)

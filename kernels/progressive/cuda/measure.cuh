@@ -300,9 +300,10 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     if constexpr (kLast) {
       if (bounded) {
         Int far = 0;
+        const Values goal = kSpecial ? with_made(original, made, skip >> 1) : original;
 #pragma unroll
         for (unsigned k = 0; k < kN; ++k) {
-          const Int e = made.v[k] - original.v[k] + d.v[k], error = e < 0 ? -e : e;
+          const Int e = made.v[k] - goal.v[k] + d.v[k], error = e < 0 ? -e : e;
           if ((kWideRows || k < odds) && error > far) far = error;
         }
         if (odds == 0 || far + reach <= found) return;

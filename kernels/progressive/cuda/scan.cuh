@@ -89,6 +89,8 @@ static __device__ __forceinline__ void begin_note(EncodeNote& note) {
   note.low = std::numeric_limits<long long>::max();
   note.high = std::numeric_limits<long long>::min();
   note.look = 0;
+  note.first_odd = ~0ull;
+  note.fill_seen = 0;
 }
 // A thread a chunk. A template only because it is included where templates are.
 template <class T>
@@ -106,17 +108,26 @@ __global__ void __launch_bounds__(kScanThreads) scan_values_kernel(const __grid_
   const bool has_fill = usable_fill<T>(job);
   const Code fill = static_cast<Code>(job.fill);
   Code largest = 0;
-  std::uint32_t special = 0;
-  visit_values(chunk_values<T>(job), job.count, [&](std::uint64_t, T value) {
+  std::uint32_t special = 0, fills = 0;
+  unsigned long long first = ~0ull;  // that is not finite
+  visit_values(chunk_values<T>(job), job.count, [&](std::uint64_t i, T value) {
     const Code bits = std::bit_cast<Code>(value), magnitude = bits & Traits::kMagnitude;
-    const bool odd = magnitude >= Traits::kInfinity || (has_fill && bits == fill);
+    const bool is_fill = has_fill && bits == fill, odd = magnitude >= Traits::kInfinity || is_fill;
     largest = odd || magnitude <= largest ? largest : magnitude;
     special += odd ? 1 : 0;
+    fills |= is_fill ? 1 : 0;
+    if (magnitude >= Traits::kInfinity && i < first) first = i;
   });
   largest = warp_combined(largest, [](Code a, Code b) { return a > b ? a : b; });
   special = warp_total(special);
+  if (special != 0) {
+    first = warp_combined(first, [](unsigned long long a, unsigned long long b) { return a < b ? a : b; });
+    fills = warp_total(fills);
+  }
   if (threadIdx.x % 32 != 0) return;
   EncodeNote& note = *job.notes.of(blockIdx.y);
+  if (first != ~0ull) atomicMin(&note.first_odd, first);
+  if (fills != 0) atomicOr(&note.fill_seen, 1u);
   if (largest != 0) atomicMax(&note.largest, static_cast<unsigned long long>(largest));
   if (special != 0) atomicAdd(&note.special, static_cast<unsigned long long>(special));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Coefficients of chunks with missing integers (docs/format.md, section 13.7), unit by unit from the roots down:
-// predictions replace missing integers, and enter the predictions of finer units. The CPU's choose_bases().
+// Coefficients of chunks with missing integers (docs/format.md, section 13.7), from the roots down: predictions replace
+// missing integers, and enter the predictions of finer units. Unit by unit here, but for levels with wide rows
+// (forward_level_kernel). The CPU's choose_bases().
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,6 @@
 #include "progressive/transform.hpp"
 
 namespace pyfilter::cuda {
-
-// Writes an integer to its places in a grid and all finer ones.
-template <class Int>
-__device__ __forceinline__ void put_in_grids(const ProgressiveEncode& job, int level, std::uint64_t z, std::uint64_t y,
-                                             std::uint64_t x, Int q) {
-  Int* const grids = reinterpret_cast<Int*>(job.grids.of(blockIdx.y));
-  for (; level >= 0; --level, z *= 2, y *= 2, x *= 2) {
-    const Extents g = job.shared->layout.grids[level];
-    grids[job.grid_at[level] + (z * g.y + y) * g.x + x] = q;
-  }
-}
 
 // Missing roots become the root before.
 template <class Int>
@@ -88,8 +78,20 @@ __global__ void __launch_bounds__(kGridThreads)
   note_bits(*job.notes.of(blockIdx.y), u, any);
 }
 
-// A block a chunk: the roots, then bases and coefficients of the first `units` units, which are small.
+// The bases of units `first` to `last` - 1 of a level whose unit along z is done, by a block for each chunk.
 inline constexpr int kFillThreads = 1024;
+template <class Int>
+__global__ void __launch_bounds__(kFillThreads)
+    choose_level_bases_kernel(const __grid_constant__ ProgressiveEncode job, int first, int last) {
+  FrameHead& head = job.heads[blockIdx.y];
+  if (head.dead != 0) return;
+  for (int u = first; u < last; ++u) {
+    choose_basis<Int, kFillThreads, true>(job, head.head, u);
+    __syncthreads();
+  }
+}
+
+// A block a chunk: the roots, then bases and coefficients of the first `units` units, which are small.
 template <class Int>
 __global__ void __launch_bounds__(kFillThreads)
     fill_small_units_kernel(const __grid_constant__ ProgressiveEncode job, int units) {

@@ -23,33 +23,10 @@ static __global__ void __launch_bounds__(32) begin_specials_kernel(const __grid_
   note.low = std::numeric_limits<long long>::max();
   note.high = std::numeric_limits<long long>::min();
   note.clashing = note.missing = note.verbatim = 0;
-  note.first_odd = ~0ull;
-  note.fill_seen = 0;
 }
 
-// Without a finite fill value, or one that nobody declared, the sentinel is the fill value if a value is it, else the
-// first value that is not finite.
-template <class T>
-__global__ void __launch_bounds__(kScanThreads) find_sentinel_kernel(const __grid_constant__ ProgressiveEncode job) {
-  using Code = typename FloatTraits<T>::Code;
-  EncodeNote& note = *job.notes.of(blockIdx.y);
-  if (job.heads[blockIdx.y].dead != 0 || note.has_sentinel != 0) return;
-  unsigned long long first = ~0ull;
-  std::uint32_t seen = 0;
-  visit_values(chunk_values<T>(job), job.count, [&](std::uint64_t i, T value) {
-    const Code bits = std::bit_cast<Code>(value);
-    if ((bits & ScanTraits<T>::kMagnitude) < ScanTraits<T>::kInfinity) return;
-    first = i < first ? i : first;
-    seen |= job.has_fill && bits == static_cast<Code>(job.fill) ? 1 : 0;
-  });
-  first = warp_combined(first, [](unsigned long long a, unsigned long long b) { return a < b ? a : b; });
-  seen = warp_total(seen);
-  if (threadIdx.x % 32 != 0) return;
-  if (first != ~0ull) atomicMin(&note.first_odd, first);
-  if (seen != 0) note.fill_seen = 1;
-}
-
-// A thread a chunk.
+// A thread a chunk. Without a finite fill value, or one that nobody declared, the sentinel is the fill value if a value
+// is it, else the first value that is not finite.
 template <class T>
 __global__ void __launch_bounds__(32) name_sentinel_kernel(const __grid_constant__ ProgressiveEncode job) {
   using Code = typename FloatTraits<T>::Code;
