@@ -24,12 +24,13 @@ _libc = ctypes.CDLL(None)
 _libc.madvise.argtypes, _libc.madvise.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
 _MAKES_BYTES = sys.implementation.name == "cpython" and hasattr(ctypes.pythonapi, "_PyBytes_Resize")
 if _MAKES_BYTES:
-    # without content, bytes may be filled before others see them; addresses, so that nothing else holds the object
-    _new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+    # without content, bytes may be filled before others see them; addresses, so that nothing else holds the object.
+    # Functions of our own, by index: attributes of pythonapi are everybody's, and fsspec gives this one other types.
+    _new_bytes = ctypes.pythonapi["PyBytes_FromStringAndSize"]
     _new_bytes.argtypes, _new_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.c_void_p
-    _resize_bytes = ctypes.pythonapi._PyBytes_Resize
+    _resize_bytes = ctypes.pythonapi["_PyBytes_Resize"]
     _resize_bytes.argtypes, _resize_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.c_int
-    _release = ctypes.pythonapi.Py_DecRef
+    _release = ctypes.pythonapi["Py_DecRef"]
     _release.argtypes, _release.restype = (ctypes.c_void_p,), None
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,21 @@ except ImportError as error:
     print(error)
 """
     assert str(wrong) in run_script(script, env=clean_environment(PYFILTER_LIBRARY=str(wrong))).stdout
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="functions of CPython")
+@pytest.mark.parametrize("first", ["pyfilter", "another package"])
+def test_other_packages_types_of_pythons_functions(first: str) -> None:
+    """Attributes of ctypes.pythonapi are shared, and fsspec (2026.9) sets the types of one that pyfilter calls, too."""
+    ours = "import pyfilter, numpy as np\n"
+    theirs = """
+import ctypes
+make = ctypes.pythonapi.PyBytes_FromStringAndSize
+make.argtypes, make.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.py_object
+"""
+    used = """
+frame = pyfilter.encode(np.arange(1000.0), pyfilter.Cuszp2(absolute=0.5))
+assert abs(pyfilter.decode(frame) - np.arange(1000.0)).max() <= 0.5
+assert type(make(None, 20)) is bytes
+"""
+    run_script((ours + theirs if first == "pyfilter" else theirs + ours) + used)
