@@ -27,6 +27,9 @@ CODECS: dict[str, pyfilter.Codec] = {
     "lorenzo": pyfilter.Lorenzo(absolute=BOUND),
     "lossless": pyfilter.Lossless(),
     "particles": pyfilter.Particles(absolute=BOUND),
+    "progressive": pyfilter.Progressive(absolute=BOUND),
+    "adaptive": pyfilter.Adaptive(absolute=BOUND),
+    "lossless by ratio": pyfilter.Lossless(effort="ratio"),
 }
 
 

@@ -32,6 +32,8 @@ CHILD = Path(__file__).with_name("children.py")
 TIMEOUT = 120
 Scenario = Callable[[Path, int], str]
 SCENARIOS: dict[str, Scenario] = {}
+#: Codecs that seeds choose in turn.
+CHOICE = list(CODECS)
 
 
 def scenario(title: str) -> Callable[[Scenario], Scenario]:
@@ -58,7 +60,7 @@ def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 def pick_codec(seed: int) -> str:
-    return list(CODECS)[seed % len(CODECS)]
+    return CHOICE[seed % len(CHOICE)]
 
 
 def text_of_failure(attempt: Callable[[], object]) -> str:
