@@ -15,68 +15,113 @@ struct alignas(16) LaneWords {
   std::uint32_t w[4];
 };
 
-// Gathers the bits of a lane's words selected by masks, side by side; and the inverse. The four words advance together,
-// since each step waits for the one before. If most bits of a word are selected, the loop runs over the others.
-__device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const LaneWords& mask) {
-  LaneWords out, picked, holes;
-  std::uint32_t at = 1, any_picked = 0, any_holes = 0;
+// Which bits of a mask move by one, two and four positions so that those of each byte come to lie side by side, lowest
+// first. The parity of the zeros below tells (Warren, Hacker's Delight, 7-4).
+struct ByteMoves {
+  std::uint32_t by[3];
+
+  __device__ __forceinline__ explicit ByteMoves(std::uint32_t mask) {
+    std::uint32_t left = mask, zeros = ~mask << 1 & 0xFEFEFEFEu;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
-    picked.w[j] = few ? mask.w[j] : 0;
-    holes.w[j] = few ? 0 : ~mask.w[j];
-    out.w[j] = few ? 0 : words.w[j];
-    any_picked |= picked.w[j];
-    any_holes |= holes.w[j];
-  }
-  for (; any_picked != 0; at += at) {
-    any_picked = 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
-      out.w[j] |= (words.w[j] & low) != 0 ? at : 0;
-      any_picked |= picked.w[j] ^= low;
+    for (int i = 0; i < 3; ++i) {
+      std::uint32_t odd = zeros;
+      odd ^= odd << 1 & 0xFEFEFEFEu;
+      odd ^= odd << 2 & 0xFCFCFCFCu;
+      odd ^= odd << 4 & 0xF0F0F0F0u;
+      by[i] = odd & left;
+      left = (left ^ by[i]) | by[i] >> (1 << i);
+      zeros &= ~odd;
     }
   }
-  while (any_holes != 0) {  // from the highest hole down: bits above it move down by one
-    any_holes = 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      if (holes.w[j] == 0) continue;
-      const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes.w[j])))) - 1;
-      out.w[j] = (out.w[j] & below) | (out.w[j] >> 1 & ~below);
-      any_holes |= holes.w[j] &= below;
-    }
-  }
-  return out;
-}
-// Moves the low bits of a word to the positions of a mask. First each byte's bits move to their byte; then bits of all
-// four bytes move by one, two and four positions. The parity of the zeros below tells which bits move (Warren, Hacker's
-// Delight, 7-5).
-__device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::uint32_t mask) {
+};
+// The number of ones in lower bytes, for each byte: shifts use the low five bits.
+__device__ __forceinline__ std::uint32_t ones_in_lower_bytes(std::uint32_t mask) {
   std::uint32_t n = mask - (mask >> 1 & 0x55555555u);
   n = (n & 0x33333333u) + (n >> 2 & 0x33333333u);
   n = (n + (n >> 4)) & 0x0F0F0F0Fu;
-  const std::uint32_t below = n * 0x01010100u;  // number of ones in lower bytes; shifts use the low five bits
-  std::uint32_t x = __byte_perm(
-      __byte_perm(bits, __funnelshift_r(bits, 0, n), 0x40),
-      __byte_perm(__funnelshift_r(bits, 0, below >> 16), __funnelshift_r(bits, 0, below >> 24), 0x40), 0x5410);
-  std::uint32_t move[3], left = mask, zeros = ~mask << 1 & 0xFEFEFEFEu;
+  return n * 0x01010100u;
+}
+
+// Moves the bits of a mask to the low bits of a word: first inside of each byte, then bytes beside each other.
+__device__ __forceinline__ std::uint32_t compress_bits(std::uint32_t bits, std::uint32_t mask) {
+  const ByteMoves moves(mask);
+  std::uint32_t x = bits & mask;
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
-    std::uint32_t odd = zeros;
-    odd ^= odd << 1 & 0xFEFEFEFEu;
-    odd ^= odd << 2 & 0xFCFCFCFCu;
-    odd ^= odd << 4 & 0xF0F0F0F0u;
-    move[i] = odd & left;
-    left = (left ^ move[i]) | move[i] >> (1 << i);
-    zeros &= ~odd;
+    const std::uint32_t moved = x & moves.by[i];
+    x = (x ^ moved) | moved >> (1 << i);
   }
+  const std::uint32_t below = ones_in_lower_bytes(mask);
+  return (x & 0xFF) | __funnelshift_l(0, x >> 8 & 0xFF, below >> 8) | __funnelshift_l(0, x >> 16 & 0xFF, below >> 16) |
+         __funnelshift_l(0, x >> 24, below >> 24);
+}
+
+// The inverse: moves the low bits of a word to the positions of a mask.
+__device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::uint32_t mask) {
+  const std::uint32_t below = ones_in_lower_bytes(mask), first = below >> 8;
+  std::uint32_t x = __byte_perm(
+      __byte_perm(bits, __funnelshift_r(bits, 0, first), 0x40),
+      __byte_perm(__funnelshift_r(bits, 0, below >> 16), __funnelshift_r(bits, 0, below >> 24), 0x40), 0x5410);
+  const ByteMoves moves(mask);
 #pragma unroll
-  for (int i = 2; i >= 0; --i) x = (x & ~move[i]) | (x << (1 << i) & move[i]);
+  for (int i = 2; i >= 0; --i) x = (x & ~moves.by[i]) | (x << (1 << i) & moves.by[i]);
   return x & mask;
 }
 
+// Gathers the bits of a lane's words selected by masks, side by side. If all masks of the warp have few ones, or few
+// zeros, a loop runs over these, for the four words together.
+inline constexpr int kFewGathered = 5, kFewSkipped = 6;
+__device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const LaneWords& mask) {
+  int most = 0, least = 32;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const int n = __popc(static_cast<int>(mask.w[j]));
+    most = max(most, n);
+    least = min(least, n == 0 ? 32 : n);
+  }
+  LaneWords out;
+  if (!__any_sync(kAllLanes, most > kFewGathered)) {
+    LaneWords picked = mask;
+    std::uint32_t at = 1, any = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      out.w[j] = 0;
+      any |= mask.w[j];
+    }
+    for (; any != 0; at += at) {
+      any = 0;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
+        out.w[j] |= (words.w[j] & low) != 0 ? at : 0;
+        any |= picked.w[j] ^= low;
+      }
+    }
+  } else if (!__any_sync(kAllLanes, 32 - least > kFewSkipped)) {
+    LaneWords holes;
+    std::uint32_t any = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      out.w[j] = mask.w[j] == 0 ? 0 : words.w[j];
+      holes.w[j] = mask.w[j] == 0 ? 0 : ~mask.w[j];
+      any |= holes.w[j];
+    }
+    while (any != 0) {  // from the highest hole down: bits above it move down by one
+      any = 0;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (holes.w[j] == 0) continue;
+        const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes.w[j])))) - 1;
+        out.w[j] = (out.w[j] & below) | (out.w[j] >> 1 & ~below);
+        any |= holes.w[j] &= below;
+      }
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) out.w[j] = compress_bits(words.w[j], mask.w[j]);
+  }
+  return out;
+}
 // The same for a lane's words; `n`: the number of ones of each mask. If all masks of the warp have few ones, or few
 // zeros, the loop runs over these, for the four words together.
 inline constexpr int kFewOnes = 5, kFewZeros = 8;
@@ -279,6 +324,12 @@ __device__ __forceinline__ std::uint64_t count_classes(const LaneClasses& classe
     counts |= static_cast<std::uint64_t>(n) << (16 * c);
   }
   return counts;
+}
+// The sums over all lanes.
+__device__ __forceinline__ std::uint64_t warp_total_of_classes(std::uint64_t counts) {
+  const std::uint32_t low = warp_sum(static_cast<std::uint32_t>(counts)),
+                      high = warp_sum(static_cast<std::uint32_t>(counts >> 32));
+  return low | static_cast<std::uint64_t>(high) << 32;
 }
 __device__ __forceinline__ std::uint32_t count_of(std::uint64_t counts, int c) {
   return static_cast<std::uint32_t>(counts >> (16 * c)) & 0xFFFF;

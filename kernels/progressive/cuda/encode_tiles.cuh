@@ -76,11 +76,13 @@ __device__ __forceinline__ std::uint32_t end_of_ones(const LaneWords& ones, cons
   return end;
 }
 
-// Writes the runs of a class with parameter 2^k, from bit `at` on; returns their bits.
+// Writes the runs of a class with parameter 2^k, from bit `at` on; returns their bits. The class has `count` positions,
+// `own_count` of them in this lane.
 __device__ __forceinline__ std::uint32_t put_class_runs(std::uint32_t* words, std::uint32_t at, const LaneWords& ones,
-                                                        const LaneWords& mask, std::uint32_t rank, std::uint32_t count,
-                                                        std::uint32_t k) {
+                                                        const LaneWords& mask, std::uint32_t own_count,
+                                                        std::uint32_t count, std::uint32_t k) {
   const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t rank = sum_upto(own_count) - own_count;
   std::uint32_t before = end_of_ones(ones, mask, rank);  // then the maximum over the lanes up to this one
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) {
@@ -123,12 +125,11 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
   std::uint32_t at = 16;
   if (open) {
     const LaneClasses classes = classify_words(form, known, valid);
-    std::uint64_t counts, found = 0;
-    const std::uint64_t ranks = warp_sum_before(count_classes(classes), counts);
     LaneClasses ones_of = classes;
 #pragma unroll
     for (int j = 0; j < 4; ++j) ones_of.open.w[j] = ones.w[j];
-    found = warp_total(count_classes(ones_of));
+    const std::uint64_t own_counts = count_classes(classes), counts = warp_total_of_classes(own_counts),
+                        found = warp_total_of_classes(count_classes(ones_of));
     // one lane for each class
     const std::uint32_t own =
         lane < kClasses && count_of(counts, static_cast<int>(lane)) != 0
@@ -142,7 +143,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
       if (mode == kDirect)
         at += put_masked_words(words, at, ones, classes.mask(c));
       else if (mode != kNoOnes)
-        at += put_class_runs(words, at, ones, classes.mask(c), count_of(ranks, c), count_of(counts, c), mode - 1);
+        at += put_class_runs(words, at, ones, classes.mask(c), count_of(own_counts, c), count_of(counts, c), mode - 1);
     }
     at += put_masked_words(words, at, sign, ones);
     if (lane == 0) put_bits(words, 0, modes, 16);
@@ -170,6 +171,7 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
   std::uint32_t* const to = job.bytes.of(blockIdx.y) + tile * job.slot_words();
   std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.piece_index(u, planes, planes - 1) + of_unit;
   std::uint32_t* const words = pieces[warp];
+  for (std::uint32_t i = lane; i < kPieceWords; i += 32) words[i] = 0;
   const LaneWords sign = load_words(from + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords);
   LaneWords known = {}, before = {}, above = {};
   std::uint32_t used = 0;  // words of the slot
@@ -180,11 +182,13 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
 #pragma unroll
     for (int j = 0; j < 4; ++j) plane.w[j] = next.w[j] & valid.w[j];
     if (p > 0) next = load_words(from + static_cast<std::uint32_t>(p - 1) * kTileWords);
-    for (std::uint32_t i = lane; i < kPieceWords; i += 32) words[i] = 0;
     __syncwarp();
     const std::uint32_t size = encode_piece_words(form, p, plane, above, sign, valid, known, before, words);
     __syncwarp();
-    for (std::uint32_t i = lane; 4 * i < size; i += 32) to[used + i] = words[i];
+    for (std::uint32_t i = lane; 4 * i < size; i += 32) {
+      to[used + i] = words[i];
+      words[i] = 0;
+    }
     if (lane == 0) sizes[static_cast<std::size_t>(planes - 1 - p) * unit.tiles] = used << 16 | size;
     used += (size + 3) / 4;
 #pragma unroll
@@ -193,7 +197,6 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
       known.w[j] |= plane.w[j];
       above.w[j] = plane.w[j];
     }
-    __syncwarp();
   }
 }
 

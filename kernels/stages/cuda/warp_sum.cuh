@@ -45,4 +45,15 @@ __device__ __forceinline__ Number sum_upto(Number x) {
   return x;
 }
 
+// The sum over all lanes.
+__device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(kAllLanes, x, d);
+  return x;
+#endif
+}
+
 }  // namespace pyfilter::cuda

@@ -81,15 +81,6 @@ __device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
   return x;
 #endif
 }
-__device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(kAllLanes, x);
-#else
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(kAllLanes, x, d);
-  return x;
-#endif
-}
 __device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(x)));
 }
