@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For all tests: their order, and real data files, where the checkout has them beside it."""
+"""For all tests: their order, real data files, where the checkout has them beside it, and how hypothesis draws."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
 SHARED_FILES = HERE.parents[1] / "shared" / "data" / "files"
+
+with contextlib.suppress(ImportError):  # tests/gpu need no hypothesis
+    from hypothesis import settings
+
+    # the same examples in each run, new ones with PYFILTER_LONG=1; a busy machine is not an error
+    settings.register_profile("pyfilter", deadline=None, derandomize=os.environ.get("PYFILTER_LONG", "") in ("", "0"))
+    settings.load_profile("pyfilter")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,7 @@ FLAGS = "-O0 --coverage -fprofile-update=atomic -DPYF_COVERAGE"
 TESTS = (
     *("golden", "hdf5", "reference/test_library.py", "reference/test_adaptive.py"),
     *("contract/test_half.py", "contract/test_complex.py", "contract/test_lossless.py", "contract/test_blocks.py"),
+    *("contract/test_records.py", "python/test_records.py"),
     *("fuzz/test_replay.py", "-k", "not undefined_symbols and not path_of_the_builder and not what_is_broken"),
     "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[decode_any-30000]",  # too slow here
     "--deselect=fuzz/test_replay.py::test_seeds_and_what_is_made_of_them[filter-20000]",
