@@ -9,12 +9,14 @@ target share its corpus. Only the standard library is needed, so that a build ca
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -151,6 +153,17 @@ class Campaign:
         return len(list(corpus.iterdir()))
 
 
+def keep(corpus: Path, folder: Path) -> None:
+    """Write a corpus to one file, the same for the same inputs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / f"{corpus.name}.tar.xz", "w:xz", preset=9, format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(corpus.iterdir()):
+            data = path.read_bytes()
+            member = tarfile.TarInfo(path.name[:16])
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
 def main() -> None:
     codecs = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive", "adaptive", "any")
     every = [*(f"decode_{codec}" for codec in codecs), "filter", "round_trip"]
@@ -162,6 +175,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.0, help="end after these; 0: when all is executed")
     parser.add_argument("--bytes", type=int, default=1024, help="of an input at most")
     parser.add_argument("--minimise", action="store_true", help="take out of the corpora what adds nothing")
+    parser.add_argument("--keep", type=Path, help="do so, and write each corpus to a file in this folder (corpora/)")
     words = parser.parse_args()
     campaign = Campaign(words.build.resolve(), words.jobs, words.executions, words.seconds, words.bytes)
     targets = [Target(name) for name in words.targets]
@@ -169,8 +183,11 @@ def main() -> None:
         (campaign.build / folder).mkdir(parents=True, exist_ok=True)
     campaign.run(targets)
     with ThreadPoolExecutor(words.jobs) as pool:
-        if words.minimise:
+        if words.minimise or words.keep:
             list(pool.map(campaign.minimise, [t.name for t in targets]))
+    if words.keep:
+        for t in targets:
+            keep(campaign.build / "corpus" / t.name, words.keep)
     print("| target | executions | a second and core | decoded / refused / by header / too large | corpus | findings |")
     print("|---|---|---|---|---|---|")
     for t in targets:

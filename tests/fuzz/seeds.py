@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Seed corpora of the fuzz targets from the golden frames: `seeds.py FOLDER [MOST_BYTES [FRAMES]]`.
+"""Seed corpora of the fuzz targets from the golden frames and kept corpora: `seeds.py FOLDER [MOST_BYTES [FRAMES]]`.
 
 Makes one folder for each target of `TARGETS`. Longer inputs than MOST_BYTES (4096) are left out: short ones run faster.
 FRAMES (0) random frames of each writer of tests/reference, which needs NumPy, are added for the decoders, and the
@@ -12,6 +12,7 @@ import itertools
 import random
 import struct
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "p
 DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
 TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+#: what long runs found to take other branches than all before it (campaign.py --keep)
+CORPORA = Path(__file__).resolve().parent / "corpora"
 FIXED_HEADER = 56
 MOST_RANK = 5
 COMPLEX = (11, 12)
@@ -146,12 +149,23 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
                 yield target, name, frame
 
 
+def kept() -> Iterator[tuple[str, str, bytes]]:
+    """Target, name and content of the inputs in the kept corpora."""
+    for path in sorted(CORPORA.glob("*.tar.xz")):
+        target = path.name.removesuffix(".tar.xz")
+        with tarfile.open(path) as archive:
+            for member in archive:
+                file = archive.extractfile(member)
+                assert file is not None
+                yield target, f"kept_{Path(member.name).name}", file.read()
+
+
 def write(folder: Path, most_bytes: int = 4096, frames: int = 0) -> int:
     """Write all seeds; return their number."""
     for target in TARGETS:
         (folder / target).mkdir(parents=True, exist_ok=True)
     count = 0
-    for target, name, data in itertools.chain(inputs(most_bytes), written(frames)):
+    for target, name, data in itertools.chain(inputs(most_bytes), kept(), written(frames)):
         if len(data) <= most_bytes:
             (folder / target / name).write_bytes(data)
             count += 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from . import seeds
+from .conftest import EMULATOR
 
 Replay = Callable[..., subprocess.CompletedProcess[str]]
 FINDINGS = Path(__file__).resolve().parent / "findings"
@@ -30,6 +31,15 @@ def test_seeds_and_what_is_made_of_them(replay: Replay, corpus: Path, target: st
     assert done.stdout.endswith(f", {mutations} mutations: nothing broken\n")
 
 
+def test_kept_corpora(replay: Replay, corpus: Path) -> None:
+    """What long runs kept, each decoder's inputs that take branches of their own."""
+    for target in seeds.DECODERS:
+        inputs = list((corpus / target).glob("kept_*"))
+        assert len(inputs) > 300
+        done = replay("decode", *inputs)
+        assert done.returncode == 0, (target, done.stderr[-500:])
+
+
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_findings_stay_found(replay: Replay, path: Path) -> None:
     done = replay(PROGRAM_OF[path.parent.name], path)
@@ -44,9 +54,10 @@ def test_counts_of_residuals_of_32_bits(compiler: str, tmp_path: Path) -> None:
     """They were counted outside of the counts: the corpus entry shows it under sanitizers only, this everywhere."""
     here, program = FINDINGS.parent, tmp_path / "count_round"
     flags = ["-std=c++20", "-O1", "-DPYF_LEVEL=baseline", "-DPYF_LEVEL_BASELINE=1", f"-I{here.parents[1] / 'kernels'}"]
-    command = [compiler, *flags, "-fsanitize=undefined", "-fno-sanitize-recover=all", str(here / "count_round.cpp")]
+    checks = ["-fsanitize=undefined", "-fno-sanitize-recover=all", *(["-static-libubsan"] if EMULATOR else [])]
+    command = [compiler, *flags, *checks, str(here / "count_round.cpp")]
     subprocess.run([*command, "-o", str(program)], check=True, timeout=120)
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*EMULATOR, str(program)], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "the same counts\n"), done.stderr
 
 

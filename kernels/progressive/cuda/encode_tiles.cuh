@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kEncodeTileThreads = 128;
+inline constexpr int kEncodeTileThreads = 256;
 inline constexpr std::uint32_t kPieceWords = (kMostPieceBytes + 3) / 4 + 3;
 
 __device__ __forceinline__ LaneWords load_words(const std::uint32_t* from) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
   return (at + 7) / 8;
 }
 
-static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
+static __global__ void __launch_bounds__(kEncodeTileThreads, 4)
     encode_tiles_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint32_t pieces[kEncodeTileThreads / 32][kPieceWords];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
