@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -222,9 +223,9 @@ def ranks(folder: Path, seed: int, size: int) -> subprocess.Popen[str]:
     return child("write_mpi", folder / "a.h5", pick_codec(seed), size, before=mpirun)
 
 
-def of_ranks(folder: Path, lines: list[str]) -> str:
+def of_ranks(folder: Path, said: str) -> str:
     """What is read of a file that ranks had flushed when they were ended. HDF5 promises nothing of an open file."""
-    flushed = max([int(line.split()[1]) for line in lines if line.startswith("flushed ")], default=0)
+    flushed = max(map(int, re.findall(r"flushed (\d+)", said)), default=0)
     try:
         with h5py.File(folder / "a.h5") as file:
             check_steps(file["x"], min(flushed, file["x"].shape[0]))
@@ -238,19 +239,19 @@ def of_ranks(folder: Path, lines: list[str]) -> str:
 def kill_rank(folder: Path, seed: int) -> str:
     if (python := mpi_python()).startswith("not run"):
         return python
-    draw, lines = random.Random(seed), list[str]()
+    said = ""
     with ranks(folder, seed, 0) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            lines.append(line.strip())
-            if lines[-1].startswith("flushed "):
+            said += line
+            if "flushed " in line:
                 break
-        victims = {int(line.split()[1]): int(line.split()[2]) for line in lines if line.startswith("rank ")}
-        time.sleep(draw.uniform(0, 0.2))
-        os.kill(victims[seed % 2], signal.SIGKILL)
-        lines += process.communicate(timeout=TIMEOUT)[0].splitlines()
+        victims = dict(re.findall(r"rank (\d+) (\d+)", said))  # lines of ranks may run into each other
+        time.sleep(random.Random(seed).uniform(0, 0.2))
+        os.kill(int(victims[str(seed % 2)]), signal.SIGKILL)
+        said += process.communicate(timeout=TIMEOUT)[0]
     assert process.returncode != 0
-    return f"all ranks end with an error; {of_ranks(folder, lines)}"
+    return f"all ranks end with an error; {of_ranks(folder, said)}"
 
 
 @scenario("file may not grow while ranks of MPI write it")
@@ -258,10 +259,10 @@ def full_disk_under_ranks(folder: Path, seed: int) -> str:
     if (python := mpi_python()).startswith("not run"):
         return python
     with ranks(folder, seed, random.Random(seed).randrange(40_000, 200_000)) as process:
-        lines = process.communicate(timeout=TIMEOUT)[0].splitlines()
+        said = process.communicate(timeout=TIMEOUT)[0]
     assert process.returncode != 0
-    assert any("error: " in line for line in lines), lines
-    return f"all ranks end with an error; {of_ranks(folder, lines)}"
+    assert "error: " in said, said
+    return f"all ranks end with an error; {of_ranks(folder, said)}"
 
 
 def folder_of_files(folder: Path) -> list[str]:

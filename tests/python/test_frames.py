@@ -322,6 +322,12 @@ def test_what_is_missing_is_said() -> None:
 def test_other_bytes_are_not_a_frame() -> None:
     with pytest.raises(errors.CorruptFrame):
         pyfilter.decode(bytes(1000))
+    frame = pyfilter.encode(np.zeros(100), Cuszp2(absolute=1.0))
+    for position in range(4):
+        other = bytearray(frame)
+        other[position] ^= 1
+        with pytest.raises(errors.CorruptFrame, match="not a pyfilter frame"):
+            pyfilter.decode(with_crc(other, other[7]))
 
 
 @LOSSY
