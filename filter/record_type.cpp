@@ -157,7 +157,7 @@ Status read_fields(const Hdf5& hdf5, hid_t type, std::vector<Field>* fields) {
   std::stable_sort(found.begin(), found.end(), [](const Field& a, const Field& b) { return a.offset < b.offset; });
   std::uint64_t end = 0;
   for (Field& field : found) {
-    if (field.offset < end || field.offset + field.bytes > record) return unreadable();
+    if (field.offset < end || field.offset > record || record - field.offset < field.bytes) return unreadable();
     if (field.offset > end) fields->push_back(gap(end, field.offset));
     end = field.offset + field.bytes;
     fields->push_back(std::move(field));

@@ -85,10 +85,15 @@ Status in_column(std::size_t number, const Status& status) {
   return fail_in(place, status);
 }
 
+// Dims of the records and, behind them, of a column's own. If they are more than codecs take, the first of its own are
+// multiplied together while the records have any, then the first of all.
 Shape with_dims(const Shape& records, const std::vector<std::uint64_t>& dims) {
-  const int own = static_cast<int>(std::min<std::size_t>(dims.size(), kMaxRank));
+  const std::size_t most = records.rank > 0 ? kMaxRank - 1 : kMaxRank;  // of its own
+  const std::size_t merged = dims.size() > most ? dims.size() - most : 0;
+  std::vector<std::uint64_t> own(dims.begin() + static_cast<std::ptrdiff_t>(merged), dims.end());
+  for (std::size_t i = 0; i < merged; ++i) own[0] *= dims[i];
   Shape shape;
-  const int extra = std::max(0, records.rank + own - kMaxRank);  // dims to multiply into the first one that is left
+  const int extra = std::max(0, records.rank + static_cast<int>(own.size()) - kMaxRank);  // to multiply into the first
   for (int i = 0; i < records.rank; ++i) {
     const std::uint64_t dim = records.dims[static_cast<std::size_t>(i)];
     if (i <= extra && i > 0)
@@ -96,7 +101,7 @@ Shape with_dims(const Shape& records, const std::vector<std::uint64_t>& dims) {
     else
       shape.dims[static_cast<std::size_t>(shape.rank++)] = dim;
   }
-  for (int i = 0; i < own; ++i) shape.dims[static_cast<std::size_t>(shape.rank++)] = dims[static_cast<std::size_t>(i)];
+  for (const std::uint64_t dim : own) shape.dims[static_cast<std::size_t>(shape.rank++)] = dim;
   return shape;
 }
 

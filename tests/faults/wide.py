@@ -162,6 +162,26 @@ def kill_dask_writer(folder: Path, seed: int) -> str:
     return the_file(folder)
 
 
+@scenario("kill -9 while pyfilter.dask.to_hdf5 adds a dataset to a file")
+def kill_dask_addition(folder: Path, seed: int) -> str:
+    """The dataset is made beside the file, then copied into it: HDF5 promises nothing of a file that it writes to."""
+    if why := missing("dask"):
+        return why
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["old"] = np.stack([step_of(n) for n in range(20)])
+    with child("write_dask", folder / "a.h5", pick_codec(seed), 0, "last") as process:
+        killed_after_first_line(process, random.Random(seed).uniform(0, 0.1))
+    try:
+        with h5py.File(folder / "a.h5") as file:
+            assert np.array_equal(file["old"][...], np.stack([step_of(n) for n in range(20)]))
+            if "x" not in file:
+                return "the older dataset is read"
+            check_steps(file["x"], STEPS)
+            return "both datasets are read"
+    except (OSError, KeyError, RuntimeError):
+        return "HDF5 refuses the file or a chunk with an error"
+
+
 @scenario("file may not grow while pyfilter.dask.to_hdf5 writes")
 def full_disk_under_dask(folder: Path, seed: int) -> str:
     if why := missing("dask"):

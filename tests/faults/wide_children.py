@@ -54,13 +54,13 @@ def steps_array(count: int = STEPS) -> Any:
     return da.zeros((count, *SHAPE), chunks=(1, *SHAPE), dtype="f4").map_blocks(step_block, dtype="f4")
 
 
-def write_dask(path: str, codec: str, size: str) -> None:
-    """Write an HDF5 file from a dask array of threads, and say when the first block is there."""
+def write_dask(path: str, codec: str, size: str, when: str = "first") -> None:
+    """Write an HDF5 file from a dask array of threads, and say when the first block is there, or the last."""
     if int(size) > 0:
         limit_files(int(size))
 
-    def tell(done: int, _: int) -> None:
-        if done == 1:
+    def tell(done: int, count: int) -> None:
+        if done == (count if when == "last" else 1):
             say("begun")
 
     try:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A libhdf5 and a libnetcdf that report what a test tells them to (test_fake_libraries.py). The filter calls the
 // functions of the module that called it, so these. FAKE_MAJOR and FAKE_MINOR are the release of both; without
-// FAKE_ALL the functions that the filter can do without are missing.
+// FAKE_ALL the functions that the filter can do without are missing. With FAKE_TYPES types are those of fake_types.h.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@
 typedef int64_t hid_t;
 
 const char* fake_failing = "";  // name of the function that fails
+int fake_after = 0;             // so many calls of it do not
 char fake_pushed[512];          // text of the last error
 int64_t fake_minor;             // its minor id
 
@@ -20,17 +21,18 @@ int fake_filters = 1, fake_first = 52907, fake_second = 1, fake_named = 1, fake_
     fake_fill_time = 2, fake_class = 1, fake_members = 2, fake_norm = 0, fake_order = 0, fake_base = 1;
 size_t fake_words = 6, fake_size = 2, fake_sign = 15, fake_exponent = 10, fake_exponent_bits = 5, fake_mantissa = 0,
        fake_mantissa_bits = 10, fake_bias = 15, fake_offset = 0, fake_gap = 4;
-unsigned fake_values[64] = {1, 1, 1, 0, 0x3FF00000, 0}, fake_attributes = 0;
+unsigned fake_values[300] = {1, 1, 1, 0, 0x3FF00000, 0}, fake_attributes = 0;
 int fake_nc_type = 5, fake_endian = 0, fake_storage = 0, fake_no_fill = 0, fake_att_type = 5, fake_nc_rank = 1;
 size_t fake_nc_filters = 1, fake_att_length = 1;
 unsigned fake_nc_first = 52907;
 const char* fake_nc_version;
 
-uint64_t fake_dim = 8;  // of chunks
-unsigned fake_stored[64];  // what H5Pmodify_filter got
+uint64_t fake_dim = 8;        // of chunks
+size_t fake_fill_bytes = 16;  // of a fill value
+unsigned fake_stored[300];    // what H5Pmodify_filter got
 size_t fake_stored_count;
 
-static int fails(const char* name) { return strcmp(fake_failing, name) == 0; }
+static int fails(const char* name) { return strcmp(fake_failing, name) == 0 && fake_after-- <= 0; }
 
 #define ID(name, value) hid_t name = value;
 ID(H5T_IEEE_F32LE_g, 1) ID(H5T_IEEE_F32BE_g, 2) ID(H5T_IEEE_F64LE_g, 3) ID(H5T_IEEE_F64BE_g, 4)
@@ -84,7 +86,7 @@ int H5Pfill_value_defined(hid_t dcpl, int* status) {
 }
 int H5Pget_fill_value(hid_t dcpl, hid_t type, void* value) {
   (void)dcpl, (void)type;
-  memset(value, 0x21, 16);
+  memset(value, 0x21, fake_fill_bytes);
   return fails("H5Pget_fill_value") ? -1 : 0;
 }
 int H5Pget_fill_time(hid_t dcpl, int* when) {
@@ -94,15 +96,23 @@ int H5Pget_attr_creation_order(hid_t dcpl, unsigned* order) {
   return (void)dcpl, *order = fake_attributes, fails("H5Pget_attr_creation_order") ? -1 : 0;
 }
 int H5Tequal(hid_t a, hid_t b) { return fails("H5Tequal") ? -1 : a == b; }
+
+#ifdef FAKE_TYPES
+#include "fake_types.h"
+#else
 int H5Tget_class(hid_t type) { return (void)type, fake_class; }
 size_t H5Tget_size(hid_t type) { return (void)type, fake_size; }
+#endif
 
 #ifdef FAKE_ALL
+#ifndef FAKE_TYPES
 int H5Tget_nmembers(hid_t type) { return (void)type, fake_members; }
 hid_t H5Tget_member_type(hid_t type, unsigned member) {
   return (void)type, fails("H5Tget_member_type") ? -1 : member == 0 ? 1 : fake_base;
 }
 size_t H5Tget_member_offset(hid_t type, unsigned member) { return (void)type, member == 0 ? fake_offset : fake_gap; }
+hid_t H5Tget_super(hid_t type) { return (void)type, fails("H5Tget_super") ? -1 : fake_base; }
+#endif
 int H5Tget_fields(hid_t type, size_t* sign, size_t* exponent, size_t* exponent_bits, size_t* mantissa,
                   size_t* mantissa_bits) {
   (void)type;
@@ -113,7 +123,6 @@ int H5Tget_fields(hid_t type, size_t* sign, size_t* exponent, size_t* exponent_b
 size_t H5Tget_ebias(hid_t type) { return (void)type, fake_bias; }
 int H5Tget_norm(hid_t type) { return (void)type, fake_norm; }
 int H5Tget_order(hid_t type) { return (void)type, fake_order; }
-hid_t H5Tget_super(hid_t type) { return (void)type, fails("H5Tget_super") ? -1 : fake_base; }
 int H5Tclose(hid_t type) { return (void)type, 0; }
 void* H5allocate_memory(size_t bytes, unsigned clear) {
   return (void)clear, fails("H5allocate_memory") ? NULL : malloc(bytes);

@@ -6,6 +6,7 @@ A dataset gets them by a copy (h5repack, nccopy), so they may be damaged, or of 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,18 @@ from reference import records
 from reference.library import Library
 
 from .filter_calls import DECODE, Chunk, FilterClass
-from .support import ABSOLUTE, FILTER_ID, HIERARCHICAL_DELTA, RELATIVE, cd_values, frames, halves, lossless, words
+from .support import (
+    ABSOLUTE,
+    FILTER_ID,
+    HIERARCHICAL_DELTA,
+    RELATIVE,
+    cd_values,
+    frames,
+    halves,
+    lossless,
+    stored,
+    words,
+)
 from .test_records import PACKED, STAMP, compressed, made, user
 
 KIND = np.dtype([("x", "f4"), ("v", "f4", (2,)), ("s", "S3"), ("flag", "u1")])
@@ -104,7 +116,7 @@ def test_good_ones(tmp_path: Path, filter_class: FilterClass) -> None:
 
 @pytest.mark.parametrize(("given", "text"), BAD, ids=[f"{text} {n}" for n, (_, text) in enumerate(BAD)])
 def test_malformed_ones_make_no_dataset(tmp_path: Path, given: tuple[int, ...], text: str) -> None:
-    said = f"cd_values of records: {text}"
+    said = re.escape(f"cd_values of records: {text}")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         with pytest.raises(ValueError, match=said):
             file.create_dataset("x", (10,), KIND, chunks=(5,), **compressed(given))
@@ -128,7 +140,7 @@ def test_a_codec_that_is_not_known(tmp_path: Path, filter_class: FilterClass, li
     newer = changed(GOOD, {HEAD: GOOD[HEAD] & ~0xFF | 99})
     values = made(KIND, (5,))
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        with pytest.raises(ValueError, match="field 'x': .*99: unknown codec"):
+        with pytest.raises(ValueError, match=r"field 'x': .*99: unknown codec"):
             file.create_dataset("x", (10,), KIND, chunks=(5,), **compressed(newer))
         frame = frames(file.create_dataset("x", data=values, chunks=(5,), **compressed(GOOD)))[0]
         expected = file["x"][...].tobytes()
@@ -154,14 +166,22 @@ def test_chunks_of_another_size(filter_class: FilterClass, library: Library) -> 
     assert chunk.content == content
 
 
-def test_chunks_beyond_memory(filter_class: FilterClass, library: Library) -> None:
-    """Words of more bytes than a frame may have: neither read nor written."""
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (changed(GOOD, {DIM: 1 << 29}), "536870912 records of 16 bytes, at most 7516192768 bytes are allowed"),
+        (stored(words(), "f4", [1 << 31]), "the chunk is too large: use smaller chunks"),
+    ],
+    ids=["records", "values"],
+)
+def test_chunks_beyond_memory(filter_class: FilterClass, library: Library, given: tuple[int, ...], text: str) -> None:
+    """Words of more bytes than a frame may have, even if HDF5 gave as many: neither read nor written."""
     content = bytes(80)
-    for flags, text in (0, "bytes are allowed: use smaller chunks"), (DECODE, "frame"):
-        chunk = Chunk(content)
-        assert chunk.call(filter_class, flags, changed(GOOD, {DIM + 1: 4})) == 0
-        assert text in library.c.pyf_last_error().decode()
-        assert chunk.content == content
+    chunk = Chunk(content)
+    assert chunk.call(filter_class, 0, given, used=1 << 33) == 0
+    assert text in library.c.pyf_last_error().decode()
+    assert chunk.call(filter_class, DECODE, given) == 0
+    assert chunk.content == content
 
 
 def test_more_words_than_a_filter_has(tmp_path: Path) -> None:
@@ -206,6 +226,29 @@ def test_chunks_of_32_dimensions(tmp_path: Path) -> None:
             got, flat = file[name][...].ravel(), values.ravel()
             assert np.abs(got["v"] - flat["v"]).max() <= 0.25
             assert all(got[field].tobytes() == flat[field].tobytes() for field in ("x", "s", "flag"))
+
+
+def test_arrays_of_32_dimensions(tmp_path: Path, filter_class: FilterClass) -> None:
+    """The first two are taken together, in the dataset's words as well. Words with all of them are understood."""
+    array = h5py.h5t.array_create(h5py.h5t.IEEE_F32LE, (2, 3, *(1,) * 30))
+    kind = h5py.h5t.create(h5py.h5t.COMPOUND, 24)
+    kind.insert(b"v", 0, array)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((5,))
+    plist.set_filter(FILTER_ID, 0, user({"v": words(0.25)}))
+    values = np.sin(np.arange(30, dtype="f4")) * 9
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        one = h5py.Dataset(h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((5,)), plist))
+        one.id.write(h5py.h5s.ALL, h5py.h5s.ALL, values, kind)
+        settings = STAMP, *user({"v": words(0.25)})[1:], 1 | 1 << 16, 5, 0
+        assert cd_values(one) == (*settings, 1 | 0x800 | 1 << 16, 31, 6, *(1,) * 30)
+        frame = frames(one)[0]
+    for rank in (2, 31, 32):
+        chunk = Chunk(frame)
+        assert chunk.call(filter_class, DECODE, (*settings, 1 | 0x800 | 1 << 16, rank, 2, 3, *(1,) * (rank - 2))) == 120
+        assert np.abs(np.frombuffer(chunk.content, "f4") - values).max() <= 0.25
+        assert chunk.call(filter_class, 0, (*settings, 1 | 0x800 | 1 << 16, rank, 2, 3, *(1,) * (rank - 2))) > 0
+        assert chunk.call(filter_class, DECODE, (*settings, 1 | 0x800 | 1 << 16, rank, 6, *(1,) * (rank - 1))) == 120
 
 
 def test_names_of_many_fields(tmp_path: Path) -> None:
