@@ -15,10 +15,11 @@ import pyfilter
 Array = NDArray[Any]
 Case = tuple[Array, pyfilter.Progressive, Any]
 
-#: lines, planes and volumes of tiles, one and many, whole and cut; narrow axes; the coarsest grid alone
+#: lines, planes and volumes of tiles, one and many, whole and cut; narrow axes; the coarsest grid alone; rows of several
+#: pieces of a kernel that are aligned to 16 bytes
 SHAPES = (
     (), (7,), (33,), (4097,), (70_000,), (96_000,), (3, 3), (7, 50), (200, 3), (300, 260), (9, 17, 33), (40, 50, 61),
-    (5, 200, 40), (70, 65, 3), (40, 1, 1), (2, 2, 3, 40, 50), (64, 64, 64),
+    (5, 200, 40), (70, 65, 3), (40, 1, 1), (2, 2, 3, 40, 50), (64, 64, 64), (48, 1536), (6, 24, 640),
 )  # fmt: skip
 KINDS = (
     "smooth", "noise", "steps", "constant", "NaN", "NaN and infinities", "fill", "fill near", "undeclared", "huge",
