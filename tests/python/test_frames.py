@@ -349,6 +349,13 @@ def test_a_newer_frame_names_the_release_that_it_needs() -> None:
         pyfilter.decode(frame)
 
 
+def test_format_version_0() -> None:
+    frame = bytearray(pyfilter.encode(field((40,)), Cuszp2(absolute=1e-3)))
+    frame[4] = 0
+    with pytest.raises(errors.CorruptFrame, match="format version 0, allowed: 1 or more"):
+        pyfilter.decode(with_crc(frame, frame[7]))
+
+
 def test_a_hostile_size_asks_for_no_memory() -> None:
     frame = bytearray(pyfilter.encode(np.zeros(4096), Cuszp2(absolute=1.0)))
     frame[56:64] = struct.pack("<Q", 2**58)
