@@ -29,7 +29,7 @@ import pyfilter
 from .children import BOUND, CODECS, SHAPE, check_steps, create, step_of
 
 CHILD = Path(__file__).with_name("children.py")
-TIMEOUT = 120
+TIMEOUT = int(os.environ.get("PYFILTER_FAULT_SECONDS", "120"))  # more where programs are emulated
 Scenario = Callable[[Path, int], str]
 SCENARIOS: dict[str, Scenario] = {}
 #: Codecs that seeds choose in turn.
