@@ -15,8 +15,8 @@ import pyfilter
 Array = NDArray[Any]
 Case = tuple[Array, pyfilter.Progressive, Any]
 
-#: lines, planes and volumes of tiles, one and many, whole and cut; narrow axes; the coarsest grid alone; rows of several
-#: pieces of a kernel that are aligned to 16 bytes
+#: lines, planes and volumes of tiles, one and many, whole and cut; narrow axes; the coarsest grid alone; long rows that
+#: are aligned to 16 bytes, of which a kernel does several pieces
 SHAPES = (
     (), (7,), (33,), (4097,), (70_000,), (96_000,), (3, 3), (7, 50), (200, 3), (300, 260), (9, 17, 33), (40, 50, 61),
     (5, 200, 40), (70, 65, 3), (40, 1, 1), (2, 2, 3, 40, 50), (64, 64, 64), (48, 1536), (6, 24, 640),
