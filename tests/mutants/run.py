@@ -20,7 +20,7 @@ ROOM = ROOT / "build" / "mutants"
 SOURCE, BUILD = ROOM / "source", ROOM / "library"
 SOURCES = ("CMakeLists.txt", "registry.json", "cmake", "kernels", "filter")
 JOBS = os.environ.get("MUTANTS_JOBS", "2")
-TIMEOUT = 600
+TIMEOUT = int(os.environ.get("MUTANTS_SECONDS", "1800"))  # of the tests of a mutant
 FAILED = (1, 2)  # pytest's exit status, and that of pytest-xdist where -x ends it
 
 
