@@ -46,7 +46,7 @@ class Fake:
             kind.in_dll(self.c, f"fake_{name}").value = value
 
     def words(self, values: tuple[int, ...]) -> None:
-        (c_uint * 64).in_dll(self.c, "fake_values")[: len(values)] = list(values)
+        (c_uint * 300).in_dll(self.c, "fake_values")[: len(values)] = list(values)
         self.tell(words=len(values))
 
     def check(self, callback: str = "set_local", type_id: int = F32, dcpl: int = 1) -> int:

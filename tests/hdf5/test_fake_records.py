@@ -7,7 +7,7 @@ fake_types.h takes the place of the functions for types (test_fake_libraries.py)
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint64
 from typing import Any, ClassVar
 
 import pytest
@@ -53,14 +53,9 @@ STORED = (STAMP, *ASKED[1:], 1 | 4 << 16, 8, 0, 1 | 1 << 16, 1 | 0x800, 1, 2, 5,
 COLUMNS = 11  # where they begin in STORED
 
 
-def give(fake: Fake, values: tuple[int, ...]) -> None:
-    (c_uint * 300).in_dll(fake.c, "fake_values")[: len(values)] = list(values)
-    fake.tell(words=len(values))
-
-
 def reset(fake: Fake) -> Fake:
     fake.tell(**START, after=0)
-    give(fake, ASKED)
+    fake.words(ASKED)
     describe(fake, {})
     c_size_t.in_dll(fake.c, "fake_fill_bytes").value = TYPES[RECORD]["size"]
     c_size_t.in_dll(fake.c, "fake_stored_count").value = 0
@@ -197,7 +192,7 @@ def test_words_that_cannot_be_stored(fake: Fake, told: dict[str, Any], text: str
 
 @pytest.mark.parametrize("told", [{"attributes": 1}, {"attributes": 2}, {"failing": b"H5Pget_attr_creation_order"}])
 def test_a_fill_value_that_may_be_hidden(fake: Fake, told: dict[str, Any]) -> None:
-    give(fake, user({"x": words(1e-3, RELATIVE, HIERARCHICAL_DELTA)}))
+    fake.words(user({"x": words(1e-3, RELATIVE, HIERARCHICAL_DELTA)}))
     fake.tell(fill_time=1, **told)
     assert fake.check("set_local", RECORD) == (-1 if told == {"attributes": 1} else 0)
     assert ("a relative bound needs the fill value" in fake.pushed()) == (told == {"attributes": 1})
@@ -261,7 +256,7 @@ def test_pairs_of_floats(fake: Fake, names: tuple[bytes | None, ...], columns: t
 
 def test_names_that_are_not_reported(fake: Fake) -> None:
     """Nothing can be asked for a field then, and all are stored bit for bit."""
-    give(fake, user({}))
+    fake.words(user({}))
     fake.tell(failing=b"H5Tget_member_name")
     assert fake.check("set_local", RECORD) == 0
     assert fake.stored() == (STAMP, 0, 0, 1 | 4 << 16, 8, 0, 1, *STORED[COLUMNS + 1 :])

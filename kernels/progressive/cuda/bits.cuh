@@ -122,8 +122,7 @@ __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const 
   }
   return out;
 }
-// The same for a lane's words; `n`: the number of ones of each mask. If all masks of the warp have few ones, or few
-// zeros, the loop runs over these, for the four words together.
+// The inverse for a lane's words, chosen in the same way.
 inline constexpr int kFewOnes = 5, kFewZeros = 8;
 __device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const LaneWords& mask) {
   int most = 0, least = 32;
