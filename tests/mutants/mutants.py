@@ -351,7 +351,8 @@ DECODERS = (
         "planes of a special block", TILES, "if (rate.planes > 8 * sizeof(typename Map::Code)) return kBadRate;",
         "if (rate.planes > 64) return kBadRate;", HOSTILE,
     ),
-    Mutant("verbatim values of a block", TILES, "verbatim > B ||", "verbatim > B + 1 ||", HOSTILE),
+    Mutant("verbatim values of a block", TILES, "verbatim > B ||", "verbatim > B + 1 ||", HOSTILE,
+           "the block's mask has B bits, and the check of the number against it refuses more"),
     Mutant(
         "parts fill their tile", TILES, "if (words_from + 4 * std::size_t{sizes.words} != size) return kBadSize;",
         "if (words_from + 4 * std::size_t{sizes.words} > size) return kBadSize;", HOSTILE,

@@ -85,8 +85,8 @@ PYF_BEGIN_TARGET
 // largest error. `original` is kMissing if the point is not ordinary (kMarked). Steps are 1, or any (kSteps); then, or
 // if kStored is true, the points are stored.
 template <Stencil S, bool kSome, bool kMarked, bool kStored, bool kSteps, class Int>
-inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const Limits<Int>& all_limits,
-                        const KnownPart<Int>& all_known, const Int* coefficients, const Int* original) {
+KFN Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const Limits<Int>& all_limits,
+                     const KnownPart<Int>& all_known, const Int* coefficients, const Int* original) {
   const Limits<Int> limits = all_limits;
   const KnownPart<Int> known = all_known;
   Int highest = 0, lowest = 0;  // errors with signs: 64-bit magnitudes are slow before AVX-512
@@ -110,6 +110,14 @@ inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const L
   return highest > -lowest ? highest : -lowest;
 }
 
+// The same for runs with steps, the ends of rows: few points, so the code is to be small.
+template <Stencil S, bool kSome, class Int>
+[[gnu::cold, gnu::noinline]] Int measure_ends(const MeasuredRun<Int>* runs, std::size_t count,
+                                              const Limits<Int>& limits, const KnownPart<Int>& known,
+                                              const Int* coefficients, const Int* original) {
+  return measure_runs<S, kSome, true, true, true>(runs, count, limits, known, coefficients, original);
+}
+
 template <class Int>
 inline Int measure_runs(bool some, bool marked, const MeasuredRun<Int>* runs, std::size_t count,
                         const Limits<Int>& limits, const KnownPart<Int>& known, const Int* coefficients,
@@ -117,15 +125,16 @@ inline Int measure_runs(bool some, bool marked, const MeasuredRun<Int>* runs, st
   using Yes = std::true_type;
   using No = std::false_type;
   const bool steps = runs->step != 1, stored = runs->to != nullptr;
-  const auto with = [&](auto stencil, auto is_some, auto is_marked, auto is_stored, auto has_steps) {
+  const auto with = [&](auto stencil, auto is_some, auto is_marked, auto is_stored) {
     return measure_runs<decltype(stencil)::value, decltype(is_some)::value, decltype(is_marked)::value,
-                        decltype(is_stored)::value, decltype(has_steps)::value>(runs, count, limits, known,
-                                                                                coefficients, original);
+                        decltype(is_stored)::value, false>(runs, count, limits, known, coefficients, original);
   };
   const auto by_coefficients = [&](auto stencil, auto is_some) {
-    if (steps) return with(stencil, is_some, Yes{}, Yes{}, Yes{});
-    if (!stored) return with(stencil, is_some, Yes{}, No{}, No{});
-    return marked ? with(stencil, is_some, Yes{}, Yes{}, No{}) : with(stencil, is_some, No{}, Yes{}, No{});
+    if (steps)
+      return measure_ends<decltype(stencil)::value, decltype(is_some)::value>(runs, count, limits, known, coefficients,
+                                                                              original);
+    if (!stored) return with(stencil, is_some, Yes{}, No{});
+    return marked ? with(stencil, is_some, Yes{}, Yes{}) : with(stencil, is_some, No{}, Yes{});
   };
   const auto go = [&](auto stencil) { return some ? by_coefficients(stencil, Yes{}) : by_coefficients(stencil, No{}); };
   switch (runs->from.stencil) {
