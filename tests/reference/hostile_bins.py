@@ -41,10 +41,10 @@ def plain_bins(bits: int = 0, **frequencies: int) -> Bins:
     return Bins(True, [(0, 0, 0), (1, bits, 0)], 0, [table_of(**frequencies or {"s1": 1, "s255": 8})], [0] * 64)
 
 
-def coded(symbols: list[int], table: Table, offsets: list[int], end: int = LOWEST) -> StreamParts:
+def coded(symbols: list[int], table: Table, offsets: list[int], end: int = LOWEST, early: bool = False) -> StreamParts:
     """A stream of these symbols, beside these bits."""
     steps: list[Step] = [(i % LANES, table.frequencies[s], table.starts[s], 0, 0) for i, s in enumerate(symbols)]
-    return StreamParts(None, *write_stream(steps, end, 11), offsets)
+    return StreamParts(None, *write_stream(steps, end, 11, early), offsets)
 
 
 def low(value: int, count: int) -> list[int]:
@@ -343,6 +343,9 @@ def few_values() -> Iterator[Hostile]:
         parts = few(FLOATS, [0, 1, 0], [])
         stream = coded([0, 1, 0], parts.model.streams[0].tables[0], [], end)
         yield made(f"states end at {end}", replace(parts, units=[UnitParts(b"", [stream])]))
+    small = coded([0, 1, 0], parts.model.streams[0].tables[0], [], early=True)
+    assert min(small.states) < LOWEST
+    yield made("a state below the lowest", replace(parts, units=[UnitParts(b"", [small])]))
     for dtype, zigzag in (("f4", 2), ("f4", 3), ("i8", 2), ("i8", 1), ("u1", 2), ("u1", 255)):  # 1, -2, 1, -1, 1, -128
         bins = plain_bins(8)
         lists = replace(FLOATS, dtype=dtype), [0, 1], low(zigzag - 1, 8)

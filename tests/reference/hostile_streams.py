@@ -37,12 +37,15 @@ NEGATIVE = Tile(codes=CODES, blocks={0: Block(zero_mask=5, negative_mask=6), 1: 
 VERBATIM = Tile(verbatim=list(range(4096)))
 
 
+LOWEST = 1 << 15
+
+
 def chosen(
-    spec: Spec, tiles: list[Tile], wanted: int | None = None, end: int = 1 << 15
+    spec: Spec, tiles: list[Tile], wanted: int | None = None, end: int = LOWEST, early: bool = False
 ) -> tuple[bytes, list[GroupParts]]:
     """Tables and groups; `wanted`: how the first tile's blocks are named."""
     for seed in range(1000):
-        tables, groups = write_parts(spec, tiles, Choices(random.Random(seed), end=end))
+        tables, groups = write_parts(spec, tiles, Choices(random.Random(seed), end=end, early=early))
         whole = [group for group in groups if group is not None]
         if len(whole) == len(groups) and wanted in (None, whole[0].head[0] & 3):
             return tables, whole
@@ -190,7 +193,11 @@ def groups() -> Iterator[Hostile]:
     yield group("a word less", stream=good.stream[:-4])
     for more in (bytes(4), b"\1\0\0\0"):
         yield group(f"words more {more.hex()}", stream=good.stream + more)
-    for end in ((1 << 15) + 1, 1 << 16, (1 << 31) - 1):
+    for coding in (1, 2):
+        tables_, (small,) = chosen(BASE, [RICH], coding, early=True)
+        assert min(struct.unpack(f"<{len(small.states) // 4}I", small.states)) < LOWEST
+        yield hostile(f"group: a state below the lowest, coding {coding}", joined(BASE, tables_, [small]))
+    for end in (LOWEST + 1, 1 << 16, (1 << 31) - 1):
         ended = [chosen(BASE, [RICH], coding, end) for coding in (1, 2, 3)]
         yield from (hostile(f"group: states end at {end}", joined(BASE, *parts)) for parts in ended)
     yield hostile("group: cut to nothing", join_parts(BASE, tables_, [good.join()[:4]]))

@@ -34,6 +34,7 @@ class Choices:
     contexts: int = 4
     flags: tuple[int, int, int] = (512, 512, 512)
     end: int = 1 << 15  # that states have when a decoder is done
+    early: bool = False  # the first step's state has lost a word too early, and is too small
 
     def __post_init__(self) -> None:
         self.base, self.octaves = self.rng.choice((0, 0, 1, 5, 63)), self.rng.randrange(2)
@@ -180,12 +181,16 @@ def round_steps(z: list[list[int]], tables: list[list[int]], spec: Spec, choices
     return steps
 
 
-def write_stream(steps: list[Step], end: int, log2: int = 10) -> tuple[list[int], list[int]]:
-    """States and words of a stream of these steps; `log2`: of the slots."""
+def write_stream(steps: list[Step], end: int, log2: int = 10, early: bool = False) -> tuple[list[int], list[int]]:
+    """States and words of a stream of these steps; `log2`: of the slots.
+
+    With `early` the first step's state loses a word that it has room for. A decoder without a check reads the same.
+    """
     states, words = [end] * 32, []
-    for lane, f, start, bits, value in reversed(steps):
+    for left, (lane, f, start, bits, value) in zip(range(len(steps) - 1, -1, -1), reversed(steps), strict=True):
         x = states[lane]
-        if (x >> 31 - bits > 0) if f == 0 else (x >> 31 - log2 - bits >= f):
+        full = x >> 31 - bits > 0 if f == 0 else x >> 31 - log2 - bits >= f
+        if full or (early and left == 0):
             words.append(x & 0xFFFF)
             x >>= 16
         x = x << bits | value
@@ -257,7 +262,7 @@ def write_group(tiles: list[Coded], tables: list[list[int]], spec: Spec, choices
         steps += flag_steps(blocks, among, choices) if coding == 2 else []
         for first in range(0, len(blocks), 32):
             steps += round_steps([z[b] for b in blocks[first : first + 32]], tables, spec, choices)
-    states, words = write_stream(steps, choices.end)
+    states, words = write_stream(steps, choices.end, early=choices.early)
     words += [0] * (len(words) % 2)
     halves += [0] * (len(halves) % 2)
     head = bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
