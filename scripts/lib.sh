@@ -4,6 +4,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
+took() {  # took WHAT: says how long, since the script began
+  echo "$SECONDS s: $*" >&2
+}
+
 # Debian/Ubuntu packages, installed only where a tool is missing.
 need() {  # need COMMAND PACKAGE ...
   local command=$1

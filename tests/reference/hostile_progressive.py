@@ -145,6 +145,10 @@ def tables() -> Iterator[Hostile]:
 
     plain = [(128, bytes((size,)), ERROR) for size in sizes]
     good = write_table(content)
+    whole = write_payload(BASE, content, good)
+    for more in (1, 4, 100):
+        name = f"progressive: {more} bytes behind the segments"
+        yield hostile(name, write_header(BASE, len(whole) + more) + whole + bytes(more))
     yield table("table cut", good[:-1])
     yield table("table of one byte more", good + b"\0")
     yield table("no table", b"")
