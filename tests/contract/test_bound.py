@@ -186,6 +186,22 @@ def test_fill_values(dtype: np.dtype[Any], fill_name: str, lossy: Lossy) -> None
                     check_case(Case(holes.reshape(shape), codec, fill, f"{fill_name}, {how}"))
 
 
+@EACH
+@DTYPES
+def test_fill_values_of_the_grid(dtype: np.dtype[Any], lossy: Lossy) -> None:
+    """The fill value is what a value would decode to. In most blocks nothing else is special."""
+    rng = np.random.default_rng(6)
+    reach = 2 ** (FRACTION_BITS[dtype.itemsize] - 1)  # from here on there are no codes; neighbours matter near it
+    for bound in (0.5, 0.1, 0.009537845):
+        for steps in (6, 1000, reach // 8, reach):
+            values = np.sort(rng.uniform(-1, 1, 400) * steps * 2 * bound).astype(dtype)
+            for codec in lossy_codecs(lossy, 1, absolute=bound):
+                decoded = pyfilter.decode(pyfilter.encode(values, codec))
+                for fill in rng.choice(decoded[decoded != 0], 12):
+                    frame = pyfilter.encode(values, codec, fill)
+                    check_values(values, pyfilter.decode(frame), Fraction(pyfilter.frame_info(frame).bound), fill[None])
+
+
 def shaped(lossy: Lossy, bound: float) -> Iterator[tuple[tuple[int, ...], pyfilter.Codec]]:
     """Shapes of 5000 values and the codec for each: all block dimensions, or all predictors."""
     shapes = ((5000,), (50, 100), (5, 20, 50))

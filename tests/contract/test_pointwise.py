@@ -137,6 +137,20 @@ def test_sizes_and_signs(dtype: np.dtype[Any], size: int) -> None:
 
 
 @DTYPES
+def test_fill_values_of_the_grid(dtype: np.dtype[Any]) -> None:
+    """The fill value is what a value would decode to. In most blocks nothing else is special."""
+    rng = np.random.default_rng(7)
+    for fraction in (0.5, 0.1, 1e-3):
+        for octaves in (1, 30):
+            values = np.exp2(np.sort(rng.uniform(-octaves, octaves, 200))).astype(dtype)
+            for signs in (1, -1):
+                how = codec(fraction)
+                decoded = pyfilter.decode(pyfilter.encode(dtype.type(signs) * values, how))
+                for fill in rng.choice(decoded, 6):
+                    check_pointwise(Case(dtype.type(signs) * values, how, fill))
+
+
+@DTYPES
 def test_what_costs_nothing(dtype: np.dtype[Any]) -> None:
     """Positive values have no masks; zeros that a sample sees are a sentinel: missing values, which cost little."""
     rng = np.random.default_rng(1)
