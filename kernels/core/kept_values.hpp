@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/base_values.hpp"
 #include "core/bound.hpp"
 #include "core/integer_bound.hpp"
 #include "core/types.hpp"
@@ -21,7 +22,9 @@
 namespace pyfilter {
 
 struct Comparison {
-  std::uint64_t kept = 0;  // values that were not written again; zeros and fill values do not count: they are exact
+  std::uint64_t kept =
+      0;  // values that were not written again; zeros and fill values do not count: they stay as they are
+  bool kept_zeros = false;
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
   bool keeps_extremes = true;  // no old value that may have been the lowest or the highest was written again
   int kept_ends = 0;           // ends of the present range (lowest, highest value) that only kept values reach: 0 to 2
@@ -66,11 +69,13 @@ Comparison compare(const Request& request, const void* old, const void* now, std
   Comparison found;
   each_in_range<T>(request, old, now, count, [&](T before, bool same) {
     found.kept += same && before != 0 ? 1 : 0;
+    found.kept_zeros |= same && before == 0;
     found.low = std::min(found.low, static_cast<double>(before));
     found.high = std::max(found.high, static_cast<double>(before));
   });
-  if (found.kept == 0) return found;
+  if (found.kept == 0 && !found.kept_zeros) return found;
   found.kept_ends = count_kept_ends<T>(request, old, now, count);
+  if (found.kept == 0) return found;
   // the value whose original was the highest is decoded to at least the highest decoded value minus two errors
   const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
   const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
@@ -125,6 +130,32 @@ inline double certain_bound(const Request& request, const void* values, std::uin
   const double least = bound_of_range(request, values, count, kept_ends * error);
   const double most = bound_of_range(request, values, count, 0);
   return std::min(most, keeps_extremes ? std::max(least, before) : least);
+}
+
+// Where none but zeros were kept: they stay zeros, but if one is an end of the range, it may have been another value
+// before, and the range may be smaller by its error. Returns whether that is so, and the bound for that range.
+template <class Origins>
+bool zeros_are_ends(const Request& request, const void* values, std::uint64_t count, const Origins& origins,
+                    double* bound) {
+  double error = 0;
+  int kept_ends = 0;
+  for (const auto& origin : origins) {
+    if (origin.found.kept_ends == 0) continue;
+    error = std::max(error, origin.info.error_bound());
+    kept_ends = std::max(kept_ends, origin.found.kept_ends);
+  }
+  if (kept_ends == 0 || !follows_range(request.bound_mode)) return false;
+  *bound = certain_bound(request, values, count, error, 0, false, kept_ends);
+  return true;
+}
+
+// The request with an absolute bound, bit for bit if that is 0.
+inline Request with_bound(const Request& request, double bound) {
+  if (!(bound > 0)) return exact_request(request);
+  Request absolute = request;
+  absolute.bound_mode = Bound::absolute;
+  absolute.bound = bound;
+  return absolute;
 }
 
 }  // namespace pyfilter

@@ -267,7 +267,10 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
     PYF_TRY(open_origin(request, values, value_bytes, frames[i], origins[i]));
   if (origins[1].found.kept > origins[0].found.kept) std::swap(origins[0], origins[1]);
   *kept = origins[0].found.kept != 0;
-  return *kept ? encode_beside(request, values, value_bytes, origins, out, capacity, out_bytes) : kOk;
+  if (*kept) return encode_beside(request, values, value_bytes, origins, out, capacity, out_bytes);
+  double bound = 0;
+  *kept = zeros_are_ends(request, values, value_bytes / dtype_bytes(request.dtype), origins, &bound);
+  return *kept ? encode_on_cpu(with_bound(request, bound), values, value_bytes, out, capacity, out_bytes) : kOk;
 }
 
 Status encode_beside_old(const Request& request, const OldFrames& old, const void* values, std::size_t value_bytes,

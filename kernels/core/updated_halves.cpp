@@ -221,7 +221,11 @@ Status encode_updated_halves(const Request& request, const void* values, std::si
   if (origins[1].found.kept > origins[0].found.kept) std::swap(origins[0], origins[1]);
   const Origin& most = origins[0];
   *kept = most.found.kept != 0;
-  if (!*kept) return kOk;
+  if (!*kept) {
+    double bound = 0;
+    *kept = zeros_are_ends(base, now.get(), count, origins, &bound);
+    return *kept ? encode_on_cpu(with_bound(request, bound), values, value_bytes, out, capacity, out_bytes) : kOk;
+  }
   if (most.frame.size <= capacity && std::memcmp(most.rounded.get(), now.get(), count * sizeof(float)) == 0) {
     std::memcpy(out, most.frame.bytes, most.frame.size);
     *out_bytes = most.frame.size;

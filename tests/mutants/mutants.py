@@ -27,7 +27,7 @@ POINTWISE = ("contract/test_pointwise.py",)
 INTEGERS = ("contract/test_integers.py",)
 MISSING = ("contract/test_missing.py", "contract/test_bound.py", "-k", "not Adaptive and not test_relative")
 PSNR = ("contract/test_psnr.py", "contract/test_formula.py")
-ORDERS = ("orders/test_sequences.py",)
+ORDERS = ("orders/test_over_frames.py", "orders/test_sequences.py")
 HOSTILE = ("reference/test_library.py::test_hostile_frames", "reference/test_library.py::test_mutated_frames")
 HEADER = ("python/test_frames.py", *HOSTILE)
 WORDS = ("hdf5/test_refusals.py", "hdf5/test_c_api.py", "hdf5/test_damage.py", "hdf5/test_reuse.py")
@@ -210,6 +210,13 @@ CARRIED = (
         KEPT,
         "bound_of_range(request, values, count, kept_ends * error);",
         "bound_of_range(request, values, count, kept_ends * 0 * error);",
+        ORDERS,
+    ),
+    Mutant(
+        "a zero that was kept may have been another value",
+        KEPT,
+        "if (kept_ends == 0 || !follows_range(request.bound_mode)) return false;",
+        "if (kept_ends < 9) return false;",
         ORDERS,
     ),
     Mutant(
