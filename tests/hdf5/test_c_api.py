@@ -62,6 +62,10 @@ def test_versions(c: Any) -> None:
         ({"bound_mode": 9}, INVALID_ARGUMENT, "bound mode 9"),
         ({"bound": 0.0}, INVALID_ARGUMENT, "the bound is 0, must be finite and > 0"),
         ({"bound": float("nan")}, INVALID_ARGUMENT, "the bound is .*nan, must be finite and > 0"),
+        ({"bound": float("inf")}, INVALID_ARGUMENT, "the bound is inf, must be finite and > 0"),
+        ({"codec": 3, "bound_mode": 3, "bound": 1.0}, INVALID_ARGUMENT, "the pointwise relative bound is 1, must be"),
+        ({"bound_mode": 4, "bound": 9000.0}, INVALID_ARGUMENT, "the psnr is .* dB, must be > 0 and at most"),
+        ({"codec": 2, "bound_mode": 0, "bound": 1.0}, INVALID_ARGUMENT, "takes no bound, but 1 is given"),
         ({"bound": -1.0}, INVALID_ARGUMENT, "the bound is -1, must be finite and > 0"),
         ({"has_fill": 2}, INVALID_ARGUMENT, "request.has_fill is 2, allowed: 0, 1"),
         ({"has_fill": 1, "fill": 1 << 32}, INVALID_ARGUMENT, "request.fill is 0x100000000, wider than"),
@@ -97,6 +101,7 @@ def test_versions(c: Any) -> None:
 def test_bad_requests(c: Any, fields: dict[str, Any], code: int, said: str) -> None:
     values = field((20, 30))
     request = request_for(values, **fields)
+    request.bound = fields.get("bound", request.bound)  # of a codec that takes none, too
     frame, used = ctypes.create_string_buffer(10000), c_size_t(77)
     assert c.pyf_check_request(byref(request)) == code
     with pytest.raises(AssertionError, match=said):
