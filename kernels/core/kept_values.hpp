@@ -22,9 +22,7 @@
 namespace pyfilter {
 
 struct Comparison {
-  std::uint64_t kept =
-      0;  // values that were not written again; zeros and fill values do not count: they stay as they are
-  bool kept_zeros = false;
+  std::uint64_t kept = 0;  // values that were not written again; zeros and fill values, which do not move, do not count
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
   bool keeps_extremes = true;  // no old value that may have been the lowest or the highest was written again
   int kept_ends = 0;           // ends of the present range (lowest, highest value) that only kept values reach: 0 to 2
@@ -67,13 +65,14 @@ int count_kept_ends(const Request& request, const void* old, const void* now, st
 template <class T>
 Comparison compare(const Request& request, const void* old, const void* now, std::uint64_t count, double error) {
   Comparison found;
+  bool keeps_zeros = false;
   each_in_range<T>(request, old, now, count, [&](T before, bool same) {
     found.kept += same && before != 0 ? 1 : 0;
-    found.kept_zeros |= same && before == 0;
+    keeps_zeros |= same && before == 0;
     found.low = std::min(found.low, static_cast<double>(before));
     found.high = std::max(found.high, static_cast<double>(before));
   });
-  if (found.kept == 0 && !found.kept_zeros) return found;
+  if (found.kept == 0 && !keeps_zeros) return found;
   found.kept_ends = count_kept_ends<T>(request, old, now, count);
   if (found.kept == 0) return found;
   // the value whose original was the highest is decoded to at least the highest decoded value minus two errors

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from .adaptive import decode_adaptive
-from .adaptive_writer import ModelBits, Parts, Recorder, UnitParts, put_pass, write_parts
+from .adaptive_writer import LOWEST, ModelBits, Parts, Recorder, UnitParts, put_pass, write_parts
 from .encoder import Spec, write_header
 from .header import parse_header
 from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile, patch, seal
@@ -225,7 +225,7 @@ def single_values() -> Iterator[Hostile]:
     for unit in (one.unit(7, False), one.unit(7, True), one.unit(254, True, bytes(4)), one.unit(253, True, bytes(4))):
         decode_adaptive(frame(unit), parse_header(frame(unit)))  # these are in order
     # symbol 7, whose state has lost a word too early: without a check it is decoded
-    yield made("a state below the lowest", UnitParts(0, [4096 - 1 - 64], [1 << 15], b""))
+    yield made("a state below the lowest", UnitParts(0, [4096 - 1 - 64], [LOWEST], b""))
     for symbol in (80, 81, 127, 128, 200, 252, 255):
         yield made(f"symbol {symbol} behind an escape", one.unit(symbol, True))
     for symbol in (80, 100, 253, 254):

@@ -19,6 +19,7 @@ from .encoder import Spec, write_raw
 from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile
 from .packed_writer import Block, Tile, present, tile_positions, write_tile
 from .stream_writer import ESCAPE, Choices, GroupParts, join_parts, main_of, write_frame, write_parts, write_table
+from .streams import LOWEST
 
 # 40 values: two blocks of a chain, the second one with padding; the others are absent
 BASE = Spec(codec="lorenzo", dtype="f4", dims=(40,), bound=0.25, step=0.5, sentinel=0x501502F9, tile_shape=1, order=1)
@@ -35,9 +36,6 @@ NO_GAPS = replace(BASE, outliers=3)
 RICH = Tile(codes=CODES, blocks={0: Block(missing=0xF0), 1: Block(nan_mask=1 << 9, verbatim={3: 7}, missing=0x12300)})
 NEGATIVE = Tile(codes=CODES, blocks={0: Block(zero_mask=5, negative_mask=6), 1: Block(negative_mask=1)}, negative=True)
 VERBATIM = Tile(verbatim=list(range(4096)))
-
-
-LOWEST = 1 << 15
 
 
 def chosen(

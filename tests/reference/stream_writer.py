@@ -187,10 +187,11 @@ def write_stream(steps: list[Step], end: int, log2: int = 10, early: bool = Fals
     With `early` the first step's state loses a word that it has room for. A decoder without a check reads the same.
     """
     states, words = [end] * 32, []
-    for left, (lane, f, start, bits, value) in zip(range(len(steps) - 1, -1, -1), reversed(steps), strict=True):
+    for number in reversed(range(len(steps))):
+        lane, f, start, bits, value = steps[number]
         x = states[lane]
         full = x >> 31 - bits > 0 if f == 0 else x >> 31 - log2 - bits >= f
-        if full or (early and left == 0):
+        if full or (early and number == 0):
             words.append(x & 0xFFFF)
             x >>= 16
         x = x << bits | value
