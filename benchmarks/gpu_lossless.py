@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of decoding frames of Lossless(effort="ratio") on a GPU, which CPUs have encoded.
+"""Speed of encoding chunks with Lossless(effort="ratio") on a GPU, and of decoding frames that CPUs have encoded.
 
 python -m benchmarks.gpu_lossless
 """
@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import cupy
 import numpy as np
 import typer
 from rich.console import Console
 
 import pyfilter
 from benchmarks.gpu_adaptive import SHAPES, chunks, measure
+from benchmarks.gpu_codec import event_seconds
 from benchmarks.report import Rows
+from pyfilter import frames
+from pyfilter._lib import cuda, host
 
-COLUMNS = ("field", "shape", "dtype", "ratio", "frames", "GB/s", "one frame, us", "same values")
+COLUMNS = (
+    "field", "shape", "dtype", "ratio", "frames", "decode GB/s", "one frame, us", "same values",
+    "encode GB/s", "one chunk, us", "same bytes",
+)  # fmt: skip
 RATIO = pyfilter.Lossless(effort="ratio")
 
 
@@ -31,6 +38,27 @@ def inputs_of(name: str, kind: str, dtype: str) -> list[Any]:
     return chunks(name, shape, dtype)
 
 
+def measure_encoding(inputs: list[Any], count: int) -> tuple[list[str], bool]:
+    """Return cells for GB/s, microseconds of one chunk and "yes", and whether the frames are the CPU's."""
+    first = inputs[0]
+    request = frames.make_request(RATIO, first.dtype, first.shape)
+    capacity = -(-host.max_frame_bytes(request) // 256) * 256
+    values = cupy.concatenate([cupy.asarray(inputs[i % len(inputs)]).reshape(-1) for i in range(count)])
+    encoded, sizes = cupy.zeros(capacity * count, cupy.uint8), cupy.zeros(count, cupy.uint64)
+    stream = cupy.cuda.get_current_stream().ptr
+
+    def encode(chunks: int) -> None:
+        cuda.encode(request, chunks, values.data.ptr, first.nbytes, encoded.data.ptr, capacity, sizes.data.ptr, stream)
+
+    seconds = event_seconds(lambda _: encode(count))
+    same = True
+    for i, size in enumerate(sizes.get().tolist()):
+        if i < len(inputs):
+            same = same and encoded[i * capacity :][:size].get().tobytes() == pyfilter.encode(inputs[i], RATIO)
+    single = event_seconds(lambda _: encode(1))
+    return [f"{first.nbytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO"], same
+
+
 def main(
     fields: Annotated[
         str, typer.Option(help="Names, comma-separated.")
@@ -39,7 +67,7 @@ def main(
     dtypes: Annotated[str, typer.Option(help="Element types.")] = "f4,f8",
     count: Annotated[int, typer.Option(help="Frames in a call.")] = 256,
 ) -> None:
-    """Decode batches of frames, and single frames; end with status 1 if a value differs from the CPU's."""
+    """Batches of chunks, and single ones; end with status 1 if a value or a byte differs from the CPU's."""
     console = Console(width=160, highlight=False)
     table, good = Rows("", COLUMNS), True
     for name in fields.split(","):
@@ -47,11 +75,13 @@ def main(
             for dtype in dtypes.split(","):
                 inputs = inputs_of(name, kind, dtype)
                 cells, same = measure(inputs, RATIO, dtype, count)
-                good = good and same
-                table.add(name, kind, dtype, *cells)
+                encoding, same_bytes = measure_encoding(inputs, count)
+                cupy.get_default_memory_pool().free_all_blocks()
+                good = good and same and same_bytes
+                table.add(name, kind, dtype, *cells, *encoding)
     table.show(console)
     if not good:
-        console.print("values are not those of the CPU")
+        console.print("values or bytes are not those of the CPU")
         raise typer.Exit(1)
 
 

@@ -7,6 +7,8 @@
 #include "core/cpu_driver.hpp"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
+#include "lossless/binned_read.hpp"
+#include "lossless/binned_write.hpp"
 #include "lossless/codec.hpp"
 
 namespace pyfilter {
@@ -39,6 +41,15 @@ struct Tables {
   }
 };
 
+// Reads a model whose map has the dtype's fields. Returns false if the bytes are damaged.
+bool read_model(const std::uint8_t* from, std::size_t available, BinnedModel& model, std::size_t* bytes) {
+  const auto room = [&](std::uint32_t entries) {
+    model.dictionary.assign(entries, 0);
+    return model.dictionary.data();
+  };
+  return read_model_parts(from, available, room, model, bytes);
+}
+
 Status no_memory() { return fail(Code::no_memory, "no memory for a model of the chunk"); }
 
 }  // namespace
@@ -52,7 +63,7 @@ Status encode_binned(const void* values, FrameInfo& info, std::uint8_t* out, std
   std::unique_ptr<std::uint8_t[]> written;
   try {
     binned_coders().train(info, values, *model);
-    written.reset(new std::uint8_t[most_binned_model_bytes(*model)]);
+    written.reset(new std::uint8_t[most_binned_model_bytes(model->dictionary.size())]);
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
@@ -74,7 +85,7 @@ Status decode_binned(const FrameInfo& info, const std::uint8_t* payload, std::si
   model->map = plain_map(info.dtype);
   std::size_t head = 0;
   try {
-    if (!read_binned_model(payload, payload_bytes, *model, &head))
+    if (!read_model(payload, payload_bytes, *model, &head))
       return fail(Code::corrupt, "corrupt frame: the model of its bins is invalid");
   } catch (const std::bad_alloc&) {
     return no_memory();

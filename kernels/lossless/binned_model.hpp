@@ -50,6 +50,7 @@ struct BinnedParts {
 };
 struct BinnedModel : BinnedParts {
   std::vector<std::uint64_t> dictionary;
+  std::vector<std::uint32_t> places;  // of the list's values, for an encoder (train/number_values.hpp)
 };
 
 // A bin as a decoder needs it, in one load. Symbols without a bin have kNoBin bits.
@@ -77,11 +78,5 @@ struct StreamHead {
     return count == 0 ? symbol == 0 : symbol < bins.bins && bins.bits[symbol] == 0;
   }
 };
-
-std::size_t most_binned_model_bytes(const BinnedModel& model);
-// Writes the model; returns its size in bytes, a multiple of 4.
-std::size_t write_binned_model(const BinnedModel& model, std::uint8_t* out);
-// Reads a model; the caller has set the dtype's fields of its map. Returns false if the bytes are damaged.
-bool read_binned_model(const std::uint8_t* from, std::size_t available, BinnedModel& model, std::size_t* bytes);
 
 }  // namespace pyfilter

@@ -44,8 +44,6 @@ Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
 
 // Frames of effort "fast" exist since format 1, those of effort "ratio" since format 7.
 std::uint8_t frame_version(const Parameters& parameters) { return is_binned(parameters) ? 7 : 1; }
-// Kernels decode frames of both efforts, and encode those of effort "fast".
-bool encodes_on_devices_with(const Parameters& parameters) { return !is_binned(parameters); }
 
 }  // namespace
 
@@ -58,7 +56,6 @@ const Codec kLosslessCodec{
     .decode = decode,
     .frame_version = frame_version,
     .quantises = false,
-    .encodes_on_devices_with = encodes_on_devices_with,
 };
 
 }  // namespace pyfilter

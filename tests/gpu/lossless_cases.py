@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reference import bins_writer
 
 import pyfilter
-from gpu.group import Group
+from gpu.group import Group, check_batch
 from pyfilter.registry import registry
 
 Array = NDArray[Any]
@@ -48,21 +48,20 @@ def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator)
 
 
 def binned(quick: bool, every: int) -> Iterator[Group]:
-    """Frames of the CPU, decoded whole and in part, alone and in batches."""
+    """Chunks alone and in batches, frames whole and in part."""
     rng = np.random.default_rng(31)
     shapes: list[tuple[int, ...]] = [(1,), (31,), (32,), (33,), (2100,), (9000, 3), (150, 300), (3, 40, 65), (40000,)]
     shapes += [(20, 70, 64)] if every > 1 else [(200_003,), (70, 64, 90), (600, 900), (300_000, 2), (1, 2, 3, 4, 5)]
     group = Group("lossless with bins, ten dtypes")
     cases = itertools.product(shapes, KINDS, fields.BASE_DTYPES)
     for i, (shape, kind, name) in enumerate(itertools.islice(cases, 0, None, every)):
-        group.check_decoding(make(kind, shape, name, rng), RATIO, copies=3 if i % 5 == 0 else 1)
+        group.check(make(kind, shape, name, rng), RATIO, copies=3 if i % 5 == 0 else 1)
     yield group
     group = Group("lossless with bins, batches and made frames")
     for name, (kinds, shape) in itertools.product(
         ("f32", "f64", "i16"), (((*KINDS,), (64, 90)), (("walk", "smooth"), (66_000 if every > 1 else 300_000,)))
     ):
-        chunks = [make(kinds[i % len(kinds)], shape, name, rng) for i in range(7)]
-        group.check_frames([pyfilter.encode(chunk, RATIO) for chunk in chunks])
+        check_batch(group, [make(kinds[i % len(kinds)], shape, name, rng) for i in range(7)], RATIO)
     for seed in range(400 // every):  # strides and bins of every kind
         group.check_frames([bins_writer.random_frame(random.Random(seed))[1]])
     yield group
@@ -70,7 +69,6 @@ def binned(quick: bool, every: int) -> Iterator[Group]:
         group = Group("lossless with bins, many units")
         for kind, name in itertools.product(("walk", "smooth", "grid", "outliers"), ("f32", "f64", "i32", "u8")):
             for shape in ((90, 256, 256), (2500, 3000), (5_000_003,)):
-                group.check_decoding(make(kind, shape, name, rng), RATIO)
-        many = [make(("walk", "noise", "list")[i % 3], (333,), "f32", rng) for i in range(1500)]
-        group.check_frames([pyfilter.encode(chunk, RATIO) for chunk in many])
+                group.check(make(kind, shape, name, rng), RATIO)
+        check_batch(group, [make(("walk", "noise", "list")[i % 3], (333,), "f32", rng) for i in range(1500)], RATIO)
         yield group

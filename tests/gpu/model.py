@@ -226,8 +226,7 @@ def encode(
     most = host.max_frame_bytes(request)
     codec = registry().codec_by_id(request.codec)
     assert codec is not None
-    only_decoded = codec.name == "adaptive" or (codec.name == "lossless" and request.parameters[0] == 1)
-    if only_decoded or (codec.name != "lossless" and dtype.kind not in "fcV"):
+    if codec.name == "adaptive" or (codec.name != "lossless" and dtype.kind not in "fcV"):
         raise errors.Unsupported(f"{codec.name} of {dtype} has no CUDA kernels: encode values in host memory")
     assert count <= 1 or frame_stride >= most
     assert frames % 8 == frame_stride % 8 == 0

@@ -281,7 +281,7 @@ def derived(quick: bool, every: int) -> Iterator[Group]:
             if ONLY in (None, "Derived", type(codec).__name__):
                 group.check(values, codec, fill, copies=7 if i % 5 == 0 else 1)
                 if codec.is_lossless:
-                    group.check_decoding(values, pyfilter.Lossless(effort="ratio"), copies=3 if i % 5 == 0 else 1)
+                    group.check(values, pyfilter.Lossless(effort="ratio"), copies=3 if i % 5 == 0 else 1)
         chunks = [derived_cases.make(kind, (3000,), dtype, 1.5, rng) for kind in derived_cases.KINDS * 2]
         for codec in derived_cases.codecs(dtype):
             if ONLY in (None, "Derived", type(codec).__name__):

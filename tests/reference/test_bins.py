@@ -177,3 +177,23 @@ def test_kinds_of_numbers_that_are_found(library: Library) -> None:
             if not header.raw:
                 kinds.add(bins.parse_model(frame[header.header_bytes :], header).kind)
     assert kinds == {PATTERN, MULTIPLE, GRID, LIST}
+
+
+@NEEDS_LIBRARY
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u4", "i8", "u8"])
+def test_bins_follow_each_other(library: Library, dtype: str) -> None:
+    """Bins up to the largest number are found by a search in ascending order; one behind it would take all others."""
+    rng = np.random.default_rng(5)
+    if dtype[0] == "f":
+        values = [np.cumsum(rng.normal(size=(20, 3000)), axis=1).astype(dtype), rng.normal(size=60_000).astype(dtype)]
+    else:
+        ends = np.iinfo(dtype)
+        near = rng.integers(0, 900, 60_000).astype(dtype)
+        values = [np.where(rng.random(60_000) < share, near, ends.max - near) for share in (0.1, 0.5, 0.97)]
+    for array in values:
+        frame = frame_of(library, array)
+        header = parse_header(frame)
+        assert not header.raw
+        for stream in bins.parse_model(frame[header.header_bytes :], header).streams:
+            lowest = [low for low, *_ in stream.each]
+            assert lowest == sorted(set(lowest))

@@ -95,7 +95,7 @@ class Trainer {
     for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
     const double bits = count(best, numbers, masks, plan_.kept != nullptr);
     for (std::uint32_t t = 0; t < best.tables; ++t)
-      make_frequencies<kTableBits>(joined_levels_->counts[t], best.table[t]);
+      make_frequencies<kTableBits>(joined_levels_->counts_of(t), best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
       const std::uint64_t f = all == 0 ? 512 : (special * kFrequencySum + all / 2) / all;
@@ -270,7 +270,7 @@ class Trainer {
       kept.masks = has_masks;
     }
     const double part = total_activity_ > 0 ? counted / total_activity_ : 1;
-    join_levels(counts_->of, kMostTablesOfModel, part, *joined_levels_);
+    join_levels(Alone{}, CountLogs{}, counts_->of, kMostTablesOfModel, part, *joined_levels_);
     model.tables = joined_levels_->tables;
     std::memcpy(model.table_of_level, joined_levels_->table_of_level, sizeof model.table_of_level);
     const double bits = joined_levels_->bits + counts_->raw_bits + 8 * counts_->stored_bytes;

@@ -9,6 +9,7 @@
 #include "lorenzo/cuda/params.cuh"
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/residuals.cuh"
+#include "stages/cuda/warp_frequencies.cuh"
 
 namespace pyfilter::cuda {
 
@@ -39,11 +40,6 @@ struct ModelSpace {
   EntropyModel model;
 };
 
-__device__ __forceinline__ std::uint64_t sum_of_lanes(std::uint64_t x) {
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(kAllLanes, x, d);
-  return x;
-}
 // table_cost() by a warp; count(s) returns the count of symbol s.
 template <class Count>
 __device__ __forceinline__ std::uint64_t warp_table_cost(const Count& count) {
@@ -114,50 +110,6 @@ static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t oc
     }
   }
   __syncthreads();
-}
-
-// make_frequencies() by a warp.
-static __device__ void warp_frequencies(const std::uint32_t* counts, Frequencies& f) {
-  const unsigned lane = threadIdx.x % 32;
-  std::uint64_t total = 0;
-  std::uint32_t listed = 1, most = 0, main = 0;
-  for (std::uint32_t s = lane; s < kEscape; s += 32) {
-    const std::uint32_t count = counts[s];
-    total += count;
-    if (count != 0) listed = s + 1;
-    if (count > most) {
-      most = count;
-      main = s;
-    }
-  }
-  total = sum_of_lanes(total);
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) {
-    listed = max(listed, __shfl_xor_sync(kAllLanes, listed, d));
-    const std::uint32_t other = __shfl_xor_sync(kAllLanes, most, d), there = __shfl_xor_sync(kAllLanes, main, d);
-    if (other > most || (other == most && there < main)) {
-      most = other;
-      main = there;
-    }
-  }
-  if (most == 0) main = 0;
-  const std::uint32_t escape = escape_frequency(counts[kEscape], total);
-  total += counts[kEscape];
-  std::uint64_t sum = 0;
-  for (std::uint32_t s = lane; s < kSymbols; s += 32) {
-    const bool has = s < listed && s != main && counts[s] != 0;
-    const std::uint32_t own = s == kEscape ? escape : has ? symbol_frequency(counts[s], total) : 0;
-    f.of[s] = static_cast<std::uint16_t>(own);
-    sum += own;
-  }
-  sum = sum_of_lanes(sum);
-  __syncwarp();
-  if (lane == 0) {
-    f.listed = listed;
-    f.main = main;
-    give_rest(f, static_cast<std::uint32_t>(sum));
-  }
-  __syncwarp();
 }
 
 // make_encode_table() by a warp: the encoder's form of a table.

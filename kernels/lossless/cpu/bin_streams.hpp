@@ -10,8 +10,8 @@
 
 #include "core/bits.hpp"
 #include "core/wire.hpp"
+#include "lossless/bin_search.hpp"
 #include "lossless/binned_plan.hpp"
-#include "lossless/cpu/bin_search.hpp"
 #include "stages/entropy/rans_step.hpp"
 #include "stages/simd/lanes.hpp"
 

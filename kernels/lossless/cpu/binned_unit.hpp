@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +15,7 @@
 #include "core/plan.hpp"
 #include "core/wire.hpp"
 #include "lossless/cpu/bin_streams.hpp"
-#include "lossless/cpu/patterns.hpp"
+#include "lossless/train/number_values.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -52,77 +51,6 @@ struct UnitMemory {
   }
 };
 
-template <class T>
-KFN T bits_of_value(const void* values, std::uint64_t index) {
-  T x;
-  std::memcpy(&x, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
-  return x;
-}
-
-// The nearest point of a grid, as a number; `before` if there is none.
-template <class U>
-KFN U nearest_grid_number(const NumberMap& map, U bits, U before) {
-  double x = 0;
-  if constexpr (sizeof(U) == 8)
-    x = std::bit_cast<double>(bits);
-  else
-    x = static_cast<double>(std::bit_cast<float>(bits));
-  const double k = map.product ? x / map.unit : x * map.unit;
-  constexpr double kMost = sizeof(U) == 8 ? 9007199254740992.0 : 1073741824.0;
-  if (!((k < kMost) & (k > -kMost))) return before;  // NaN included
-  return static_cast<U>(static_cast<std::int64_t>(k < 0 ? k - 0.5 : k + 0.5));
-}
-
-// Computes numbers and remainders of the values [first, first + count). `place`: finds a pattern in the dictionary.
-template <class T, class U, class Find>
-inline void number_values(const NumberMap& map, const void* values, std::uint64_t first, std::uint32_t count,
-                          const Find& place, U* numbers, U* remainders) {
-  using S = std::make_signed_t<U>;
-  const auto bits_at_index = [&](std::uint32_t i) { return static_cast<U>(bits_of_value<T>(values, first + i)); };
-  switch (map.kind) {
-    case NumberKind::pattern:
-      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = ordered(map, bits_at_index(i));
-      return;
-    case NumberKind::multiple:
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const U bits = bits_at_index(i);
-        if (map.is_float) {
-          const bool negative = static_cast<S>(bits) < 0;
-          const U magnitude = static_cast<U>(static_cast<U>(bits << 1) >> 1) >> map.shift;
-          numbers[i] = negative ? ~magnitude : magnitude;
-          remainders[i] = bits & static_cast<U>((U{1} << map.shift) - 1);
-        } else {
-          const U above = static_cast<U>(ordered(map, bits) - static_cast<U>(map.origin));
-          numbers[i] = static_cast<U>(above / static_cast<U>(map.multiple));
-          remainders[i] = static_cast<U>(above % static_cast<U>(map.multiple));
-        }
-      }
-      return;
-    case NumberKind::grid: {
-      U before = 0;
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const U bits = bits_at_index(i);
-        before = numbers[i] = nearest_grid_number(map, bits, before);
-        remainders[i] = static_cast<U>(ordered(map, bits) - grid_point(map, before));
-      }
-      return;
-    }
-    case NumberKind::dictionary:
-      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = static_cast<U>(place(ordered(map, bits_at_index(i))));
-      return;
-  }
-}
-
-// Sign-extends numbers of values with fewer bits than U.
-template <class U>
-inline void wrap_numbers(std::uint32_t width, std::uint32_t count, U* numbers) {
-  using S = std::make_signed_t<U>;
-  const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
-  if (unused == 0) return;
-  for (std::uint32_t i = 0; i < count; ++i)
-    numbers[i] = static_cast<U>(static_cast<S>(static_cast<U>(numbers[i] << unused)) >> unused);
-}
-
 // Takes differences by each stride in turn, modulo 2^width. The result is in `numbers` or `other`.
 template <class U>
 inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* numbers, U* other) {
@@ -134,7 +62,8 @@ inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* num
     for (std::uint32_t i = stride; i < count; ++i) to[i] = static_cast<U>(from[i] - from[i - stride]);
     std::swap(numbers, other);
   }
-  wrap_numbers(model.map.width, count, numbers);
+  if (model.map.width != 8 * sizeof(U))
+    for (std::uint32_t i = 0; i < count; ++i) numbers[i] = wrapped(model.map.width, numbers[i]);
   return numbers;
 }
 template <class U>
@@ -167,7 +96,8 @@ inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number,
     head = {kUniformStream, 0};
     return to;
   }
-  const BinSearch<U> search(bins);
+  BinSearch<U> search;
+  search.make(Alone{}, bins);
   memory.clear_levels(model);
   BitSink offsets(memory.offsets);
   code_symbols<U>(model, bins, FrequentSymbols(bins, tables), search, values, count, memory.levels, memory.coded,
@@ -203,8 +133,13 @@ inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std:
   const BinnedModel& model = *plan.model;
   const std::uint32_t count = values_of_unit(plan, unit), streams = model.map.remainders ? 2 : 1;
   UnitMemory<U> memory(scratch, count);
-  number_values<T, U>(model.map, values, unit * model.unit_values, count, FindPlace<U>(model.map), memory.numbers,
-                      memory.remainders);
+  each_number<T, U>(
+      Alone{}, model.map, values, FindPlace<U>{model.dictionary.data(), model.places.data(), model.map.width}, 1, count,
+      [&](std::uint32_t) { return static_cast<std::int64_t>(unit * model.unit_values); },
+      [&](std::uint32_t, std::uint32_t i, const NumberOfValue<U>& own) {
+        memory.numbers[i] = own.number;
+        memory.remainders[i] = own.remainder;
+      });
   const U* const differences = take_differences(model, count, memory.numbers, memory.other);
   std::uint8_t* at = out + kStreamHead * streams;
   std::uint8_t* const end = out + plan.unit_bytes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless on the GPU: effort "fast", and which effort a frame has; binned.cu decodes those of "ratio".
+// Lossless on the GPU: effort "fast", and which effort a frame has; binned.cu and binned_encode.cu have "ratio".
 #include "core/request.hpp"
 #include "lossless/cuda/binned_params.cuh"
+#include "lossless/cuda/encode_params.cuh"
 #include "stages/bit_map.hpp"
 #include "stages/cuda/block_batch.cuh"
 #include "stages/cuda/coder.cuh"
@@ -30,6 +31,7 @@ const Coder* exact_block_coder(Dtype dtype, int block_dims) {
 namespace {
 
 Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
+  if (request.parameters[0] != 0) return encode_binned_batch(request, batch, count);
   const FrameInfo header = frame_template(request, request.codec, count);
   return encode_block_batch(request, batch, count, {header, header}, nullptr, exact_block_coder);
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Chooses which levels of context share a table: neighbouring levels are joined while that saves bits. For encoders;
-// not part of the format. Floating-point operations have a fixed order, so that all CPU levels choose the same.
+// not part of the format. Floating-point operations have a fixed order, so that all CPU levels and GPUs choose the
+// same.
 #pragma once
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
+#include "stages/entropy/tables.hpp"
 #include "stages/symbols.hpp"
+#include "stages/team.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -20,85 +22,161 @@ KFN double rough_log2(double x) {
   return exponent + 2.885390081777927 * y * (1 + y2 * (1.0 / 3 + y2 * (1.0 / 5 + y2 * (1.0 / 7 + y2 * (1.0 / 9)))));
 }
 
-// Estimates the bits of symbols with a table of their own; `counts` are of `part` of all symbols.
-inline double table_bits(const std::uint32_t* counts, double part) {
-  double total = 0, inner = 0, bits = 20 * part;
-  for (std::uint32_t s = 0; s < kSymbols; ++s) {
-    if (counts[s] == 0) continue;
-    const double n = counts[s];
-    total += n;
-    inner += n * rough_log2(n);
-    bits += 4.5 * part;
+// Logarithms of counts: from a table of the first ones, if there is one.
+inline constexpr std::uint32_t kTabledLogs = 32768;
+struct CountLogs {
+  const double* table = nullptr;
+
+  KFN double operator()(std::uint32_t count) const {
+    return table != nullptr && count < kTabledLogs ? table[count] : rough_log2(count);
   }
-  return total > 0 ? bits + total * rough_log2(total) - inner : 0;
+};
+
+// Estimates the bits of symbols by their entropy; *used: how many different ones there are. count(s): of symbol s.
+template <class Few, class Count>
+KFN double entropy_bits(const Few& few, const CountLogs& logs, const Count& count, std::uint32_t* used) {
+  std::uint64_t both = 0;  // the sum of counts, and from bit 40 on the number of symbols
+  each(few, kSymbols, [&](std::uint32_t s) {
+    const std::uint32_t own = count(s);
+    both += own + (own != 0 ? std::uint64_t{1} << 40 : 0);
+  });
+  both = sum_of(few, both);
+  *used = static_cast<std::uint32_t>(both >> 40);
+  const auto total = static_cast<double>(both & 0xFFFFFFFFFFull);
+  // the logarithm of 0 is finite here
+  const double inner = ordered_sum(few, kSymbols, [&](std::uint32_t s) {
+    const std::uint32_t own = count(s);
+    return own * logs(own);
+  });
+  return total > 0 ? total * rough_log2(total) - inner : 0;
+}
+// The same with a table of their own; `part`: their share of all symbols.
+template <class Few, class Count>
+KFN double table_bits(const Few& few, const CountLogs& logs, const Count& count, double part) {
+  std::uint32_t used = 0;
+  const double bits = entropy_bits(few, logs, count, &used);
+  return used != 0 ? bits + (20 + 4.5 * used) * part : 0;
 }
 
-// The joined tables: counts of their symbols, and their estimated bits.
+// make_frequencies() by few threads; those of a warp have their own (cuda/warp_frequencies.cuh).
+template <std::uint32_t Bits>
+KFN void few_frequencies(const Alone& /*few*/, const std::uint32_t* counts, Frequencies& f) {
+  make_frequencies<Bits>(counts, f);
+}
+
+// The joined tables. A table has the index of its lowest level.
 template <std::uint32_t Levels>
 struct JoinedLevels {
   std::uint32_t tables = 0;
   std::uint8_t table_of_level[Levels] = {};
-  double bits = 0;
+  double bits = 0;  // estimated, of all tables
+
+  KFN const std::uint32_t* counts_of(std::uint32_t table) const { return counts[row[table]]; }
+
+  static constexpr std::uint32_t kNone = Levels;
+  std::uint32_t row[Levels];                           // of each table, in the end: its lowest level
+  std::uint32_t next[Levels + 1], before[Levels + 1];  // tables above and below; kNone begins and ends the list
+  double own[Levels], joined[Levels];                  // bits of a table; of it and the next one as one table
+  std::uint32_t best;                                  // the table to join with the next one
   std::uint32_t counts[Levels][kSymbols];
+
+  template <class Few>
+  KFN void rate(const Few& few, const CountLogs& logs, std::uint32_t t, bool with_next, double part) {
+    const std::uint32_t* const here = counts[t];
+    const std::uint32_t* const other = counts[with_next ? next[t] : t];
+    const double found =
+        table_bits(few, logs, [&](std::uint32_t s) { return here[s] + (with_next ? other[s] : 0); }, part);
+    if (few.rank() == 0) (with_next ? joined : own)[t] = found;
+  }
+  // Sets `best` to the join that saves most bits; to kNone if none saves any and at most `most` tables are left.
+  template <class Few>
+  KFN void find_best(const Few& few, std::uint32_t most) {
+    struct Join {
+      double more;
+      std::uint32_t table;
+    };
+    Join least{0, kNone};
+    const auto better = [](const Join& a, const Join& b) {  // the lowest of equal ones
+      if (a.table == kNone || b.table == kNone) return a.table == kNone ? b : a;
+      return a.more < b.more || (a.more == b.more && a.table < b.table) ? a : b;
+    };
+    each(few, Levels, [&](std::uint32_t t) {
+      if (next[t] == kNone) return;
+      least = better(least, Join{joined[t] - own[t] - own[next[t]], t});
+    });
+    least = few.joined(least, better);
+    if (few.rank() == 0) best = least.table != kNone && least.more > 0 && tables <= most ? kNone : least.table;
+  }
 };
 
 // Joins neighbouring levels until at most `most` tables are left and no join saves bits.
-template <std::uint32_t Levels>
-inline void join_levels(const std::uint32_t (&counts)[Levels][kSymbols], std::uint32_t most, double part,
-                        JoinedLevels<Levels>& result) {
-  auto& merged = result.counts;
-  std::uint32_t first[Levels + 1], tables = 0;
-  double bits[Levels], joined[Levels];
-  for (std::uint32_t level = 0; level < Levels; ++level) {
-    std::uint64_t any = 0;
-    for (std::uint32_t s = 0; s < kSymbols; ++s) any += counts[level][s];
-    if (any == 0) continue;
-    std::memcpy(merged[tables], counts[level], sizeof merged[0]);
-    bits[tables] = table_bits(merged[tables], part);
-    first[tables++] = level;
-  }
-  if (tables == 0) {
-    std::memset(merged[0], 0, sizeof merged[0]);
-    bits[0] = 0;
-    first[tables++] = 0;
-  }
-  const auto join = [&](std::uint32_t t) {
-    std::uint32_t sum[kSymbols];
-    for (std::uint32_t s = 0; s < kSymbols; ++s) sum[s] = merged[t][s] + merged[t + 1][s];
-    joined[t] = table_bits(sum, part);
-  };
-  for (std::uint32_t t = 0; t + 1 < tables; ++t) join(t);
-  while (tables > 1) {
-    std::uint32_t best = 0;
-    double least = 0;
-    for (std::uint32_t t = 0; t + 1 < tables; ++t) {
-      const double more = joined[t] - bits[t] - bits[t + 1];
-      if (t == 0 || more < least) {
-        least = more;
-        best = t;
-      }
+template <class Team, std::uint32_t Levels>
+PYF_MODEL void join_levels(const Team& team, const CountLogs& logs, const std::uint32_t (&counts)[Levels][kSymbols],
+                           std::uint32_t most, double part, JoinedLevels<Levels>& result) {
+  constexpr std::uint32_t kNone = JoinedLevels<Levels>::kNone;
+  each(team, Levels * kSymbols,
+       [&](std::uint32_t i) { result.counts[i / kSymbols][i % kSymbols] = counts[i / kSymbols][i % kSymbols]; });
+  team.each_of_few(Levels, [&](const auto& few, std::uint32_t level) {
+    std::uint32_t any = 0;
+    each(few, kSymbols, [&](std::uint32_t s) { any |= counts[level][s]; });
+    any = few.joined(any, [](std::uint32_t a, std::uint32_t b) { return a | b; });
+    if (few.rank() == 0) result.row[level] = any;
+  });
+  if (team.rank() == 0) {
+    result.tables = 0;
+    std::uint32_t last = kNone;
+    for (std::uint32_t level = 0; level < Levels; ++level) {
+      result.next[level] = kNone;
+      if (result.row[level] == 0) continue;
+      result.before[level] = last;
+      result.next[last] = level;
+      last = level;
+      ++result.tables;
     }
-    if (least > 0 && tables <= most) break;
-    for (std::uint32_t s = 0; s < kSymbols; ++s) merged[best][s] += merged[best + 1][s];
-    bits[best] = joined[best];
-    for (std::uint32_t t = best + 1; t + 1 < tables; ++t) {
-      std::memcpy(merged[t], merged[t + 1], sizeof merged[0]);
-      bits[t] = bits[t + 1];
-      joined[t] = joined[t + 1];
-      first[t] = first[t + 1];
+    if (result.tables == 0) {
+      result.next[kNone] = 0;
+      result.tables = 1;
     }
-    --tables;
-    if (best + 1 < tables) join(best);
-    if (best > 0) join(best - 1);
   }
-  result.tables = tables;
-  result.bits = 0;
-  for (std::uint32_t t = 0; t < tables; ++t) {
-    result.bits += bits[t];
-    const std::uint32_t end = t + 1 < tables ? first[t + 1] : Levels;
-    for (std::uint32_t level = t == 0 ? 0 : first[t]; level < end; ++level)
-      result.table_of_level[level] = static_cast<std::uint8_t>(t);
+  team.wait();
+  team.each_of_few(2 * Levels, [&](const auto& few, std::uint32_t i) {
+    const std::uint32_t level = i / 2;
+    if (result.row[level] == 0 && result.next[kNone] != level) return;
+    if (i % 2 == 0 || result.next[level] != kNone) result.rate(few, logs, level, i % 2 != 0, part);
+  });
+  for (;;) {
+    team.with_few([&](const auto& few) { result.find_best(few, most); });
+    const std::uint32_t best = result.best;
+    if (best == kNone) break;
+    const std::uint32_t other = result.next[best];
+    each(team, kSymbols, [&](std::uint32_t s) { result.counts[best][s] += result.counts[other][s]; });
+    team.wait();
+    if (team.rank() == 0) {
+      result.own[best] = result.joined[best];
+      const std::uint32_t above = result.next[other];
+      result.next[best] = above;
+      result.next[other] = kNone;
+      if (above != kNone) result.before[above] = best;
+      --result.tables;
+    }
+    team.wait();
+    team.each_of_few(2, [&](const auto& few, std::uint32_t i) {  // with both neighbours
+      const std::uint32_t t = i == 0 ? best : result.before[best];
+      if (t != kNone && result.next[t] != kNone) result.rate(few, logs, t, true, part);
+    });
   }
+  if (team.rank() == 0) {
+    result.bits = 0;
+    std::uint32_t table = 0;
+    for (std::uint32_t t = result.next[kNone]; t != kNone; t = result.next[t], ++table) {
+      result.bits += result.own[t];
+      result.row[table] = t;
+      const std::uint32_t end = result.next[t] != kNone ? result.next[t] : Levels;
+      for (std::uint32_t level = table == 0 ? 0 : t; level < end; ++level)
+        result.table_of_level[level] = static_cast<std::uint8_t>(table);
+    }
+  }
+  team.wait();
 }
 
 PYF_END_TARGET

@@ -31,16 +31,19 @@ struct SymbolEntry {
     return static_cast<std::uint32_t>((std::uint64_t{x} * reciprocal) >> 31 >> shift);
   }
 };
+KFN SymbolEntry symbol_entry(std::uint32_t frequency, std::uint32_t first) {
+  SymbolEntry e;
+  if (frequency == 0) return e;
+  e.frequency = static_cast<std::uint16_t>(frequency);
+  e.first = static_cast<std::uint16_t>(first);
+  while ((1u << e.shift) < frequency) ++e.shift;
+  e.reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + e.shift)) + frequency - 1) / frequency);
+  return e;
+}
 KFN void make_symbol_entries(const Frequencies& f, SymbolEntry* entries) {
   std::uint32_t first = 0;
   for (std::uint32_t s = 0; s < kSymbols; ++s) {
-    SymbolEntry& e = entries[s];
-    e = {};
-    if (f.of[s] == 0) continue;
-    e.frequency = f.of[s];
-    e.first = static_cast<std::uint16_t>(first);
-    while ((1u << e.shift) < f.of[s]) ++e.shift;
-    e.reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + e.shift)) + f.of[s] - 1) / f.of[s]);
+    entries[s] = symbol_entry(f.of[s], first);
     first += f.of[s];
   }
 }

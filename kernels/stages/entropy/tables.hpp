@@ -134,7 +134,8 @@ struct BitReader {
 // below its first bit follow.
 inline constexpr std::uint32_t kFirstWidth = 8;
 
-KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
+template <class Writer>
+KFN void write_frequencies(const Frequencies& f, Writer& out) {
   out.put(f.listed, 8);
   out.put(f.main, 8);
   out.put(f.of[kEscape], 4);

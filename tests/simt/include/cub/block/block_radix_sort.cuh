@@ -6,7 +6,9 @@
 
 namespace cub {
 
-template <class Key, int kThreads, int kItems, class Value, int kDigit>
+struct NullType {};
+
+template <class Key, int kThreads, int kItems, class Value = NullType, int kDigit = 4>
 class BlockRadixSort {
  public:
   using Entry = std::pair<Key, Value>;
@@ -14,6 +16,11 @@ class BlockRadixSort {
     Entry* all;  // not in shared memory, which is too small for it
   };
   explicit BlockRadixSort(TempStorage& room) : room_(room) {}
+
+  void SortBlockedToStriped(Key (&keys)[kItems]) {
+    Value none[kItems];
+    SortBlockedToStriped(keys, none, 0, 8 * sizeof(Key));
+  }
 
   void SortBlockedToStriped(Key (&keys)[kItems], Value (&values)[kItems], int first_bit, int end_bit) {
     if (threadIdx.x == 0) room_.all = new Entry[kThreads * kItems];
@@ -23,7 +30,8 @@ class BlockRadixSort {
     __syncthreads();
     if (threadIdx.x == 0) {
       const auto digits = [&](const Entry& entry) {
-        return (std::uint64_t{entry.first} & ((std::uint64_t{1} << end_bit) - 1)) >> first_bit;
+        const std::uint64_t kept = end_bit == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << end_bit) - 1;
+        return (std::uint64_t{entry.first} & kept) >> first_bit;
       };
       std::stable_sort(all, all + kThreads * kItems,
                        [&](const Entry& a, const Entry& b) { return digits(a) < digits(b); });

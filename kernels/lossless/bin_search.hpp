@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bins of numbers (docs/format.md, section 15.4): the search for the bin of a number.
+// The bins of numbers (docs/format.md, section 15.4): the search for the bin of a number, for encoders on CPU and GPU.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "core/bits.hpp"
 #include "lossless/binned_model.hpp"
+#include "stages/team.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -20,31 +20,28 @@ class BinSearch {
     U offset;
   };
 
-  explicit BinSearch(const BinModel& bins) : zigzags_(bins.zigzag) {
-    std::fill_n(lowest_, kSymbols + 8, static_cast<U>(~U{0}));
-    for (std::uint32_t s = 0; s < bins.bins; ++s) {
-      lowest_[s] = static_cast<U>(bins.lowest[s]);
-      few_ = few_ && bins.bits[s] <= 56;
-      most_[s] = static_cast<U>(bins.bits[s] >= 8 * sizeof(U) ? ~U{0} : (U{1} << bins.bits[s]) - 1);
-    }
-    count_ = bins.bins;
-    if (count_ == 0) return;
-    if (!zigzags_) {  // signed order: equal cells from the lowest bin on
-      base_ = lowest_[0];
-      shift_ =
-          static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[count_ - 1] - base_)) - kKeyBits));
-    }
+  // Called by all threads of a team.
+  template <class Team>
+  PYF_MODEL void make(const Team& team, const BinModel& bins) {
+    each(team, kSymbols + 8, [&](std::uint32_t s) {
+      const bool has = s < bins.bins;
+      lowest_[s] = has ? static_cast<U>(bins.lowest[s]) : static_cast<U>(~U{0});
+      const bool all = !has || bins.bits[s] >= 8 * sizeof(U);
+      most_[s] = all ? has ? static_cast<U>(~U{0}) : U{0} : static_cast<U>((U{1} << bins.bits[s]) - 1);
+    });
+    team.wait();
+    if (team.rank() == 0) set_keys(bins);
+    team.wait();
+    if (count_ == 0) each(team, kKeys, [&](std::uint32_t key) { first_[key] = 0; });
     // first_: the last bin that begins at or before a key's numbers
-    std::uint32_t begin = 0, together = 0;
-    for (std::uint32_t s = 1; s < count_; ++s) {
-      const std::uint32_t key = key_from(lowest_[s]);
-      std::fill(first_ + begin, first_ + std::max(begin, key), static_cast<std::uint8_t>(s - 1));
-      together = key == begin && s > 1 ? together + 1 : 1;  // bins that begin in one key's numbers
-      compared_ = std::max(compared_, together);
-      begin = key;
-    }
-    std::fill(first_ + begin, first_ + kKeys, static_cast<std::uint8_t>(count_ - 1));
+    each(team, count_, [&](std::uint32_t s) {
+      const std::uint32_t end = s + 1 < count_ ? key_from(lowest_[s + 1]) : kKeys;
+      for (std::uint32_t key = s == 0 ? 0 : key_from(lowest_[s]); key < end; ++key)
+        first_[key] = static_cast<std::uint8_t>(s);
+    });
+    team.wait();
   }
+
   // Quick: two comparisons always suffice, and offsets have at most 56 bits.
   template <bool Quick, bool Zigzags>
   KFN Found find(U number) const {
@@ -60,26 +57,47 @@ class BinSearch {
     return has ? Found{s, offset} : Found{kEscape, number};
   }
 
+  KFN bool is_quick() const { return quick_; }
+  // The symbol of a difference. For the largest number it depends on quick_: the list ends with it.
+  KFN std::uint32_t symbol_of(std::uint32_t width, U difference) const {
+    const U number = to_bin_order<U>(zigzags_, width, difference);
+    if (quick_) return (zigzags_ ? find<true, true>(number) : find<true, false>(number)).symbol;
+    return (zigzags_ ? find<false, true>(number) : find<false, false>(number)).symbol;
+  }
   // Calls work.operator()<Quick, Zigzags>() with the arguments of find().
   template <class Work>
-  void with_kind(const Work& work) const {
-    if (compared_ <= 2 && few_)
+  KFN void with_kind(const Work& work) const {
+    if (quick_)
       zigzags_ ? work.template operator()<true, true>() : work.template operator()<true, false>();
     else
       zigzags_ ? work.template operator()<false, true>() : work.template operator()<false, false>();
-  }
-  // The symbols of `count` differences.
-  void find_symbols(std::uint32_t width, const U* differences, std::uint32_t count, std::uint8_t* symbols) const {
-    with_kind([&]<bool Quick, bool Zigzags>() {
-      for (std::uint32_t i = 0; i < count; ++i)
-        symbols[i] =
-            static_cast<std::uint8_t>(find<Quick, Zigzags>(to_bin_order<U>(Zigzags, width, differences[i])).symbol);
-    });
   }
 
  private:
   static constexpr int kKeyBits = 12;
   static constexpr std::uint32_t kKeys = 1u << kKeyBits;
+
+  KFN void set_keys(const BinModel& bins) {
+    zigzags_ = bins.zigzag;
+    count_ = bins.bins;
+    shift_ = 0;
+    base_ = 0;
+    quick_ = true;
+    if (count_ == 0) return;
+    for (std::uint32_t s = 0; s < count_; ++s) quick_ = quick_ && bins.bits[s] <= 56;
+    if (!zigzags_) {  // signed order: equal cells from the lowest bin on
+      base_ = lowest_[0];
+      const int wide = bit_width(static_cast<U>(lowest_[count_ - 1] - base_)) - kKeyBits;
+      shift_ = wide > 0 ? static_cast<std::uint32_t>(wide) : 0;
+    }
+    std::uint32_t begin = 0, together = 0;
+    for (std::uint32_t s = 1; s < count_; ++s) {
+      const std::uint32_t key = key_from(lowest_[s]);
+      together = key == begin && s > 1 ? together + 1 : 1;  // bins that begin in one key's numbers
+      quick_ = quick_ && together <= 2;
+      begin = key;
+    }
+  }
   template <bool Zigzags>
   KFN std::uint32_t key_of(U number) const {
     if constexpr (Zigzags) {  // a key for each number below 128, then 64 for each octave
@@ -90,7 +108,7 @@ class BinSearch {
     return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
   }
   // The first key all of whose numbers are at least `number`; the number of keys if there is none.
-  std::uint32_t key_from(U number) const {
+  KFN std::uint32_t key_from(U number) const {
     if (zigzags_) {
       const std::uint32_t key = key_of<true>(number), shift = key < 128 ? 0 : key / 64 - 1;
       return key + (static_cast<U>(number >> shift << shift) != number ? 1 : 0);
@@ -100,11 +118,10 @@ class BinSearch {
     return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys;
   }
 
-  bool zigzags_;
-  U base_ = 0, lowest_[kSymbols + 8], most_[kSymbols + 8] = {};
-  std::uint32_t shift_ = 0, compared_ = 0, count_ = 0;
-  bool few_ = true;
-  std::uint8_t first_[kKeys] = {};
+  bool zigzags_, quick_;
+  U base_, lowest_[kSymbols + 8], most_[kSymbols + 8];
+  std::uint32_t shift_, count_;
+  std::uint8_t first_[kKeys];
 };
 
 PYF_END_TARGET

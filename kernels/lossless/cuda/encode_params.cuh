@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoding chunks with effort "ratio" on a GPU: the job from the host, and what its kernels leave for each other.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lossless/bin_search.hpp"
+#include "lossless/binned_write.hpp"
+#include "stages/cuda/params.cuh"
+#include "stages/entropy/slots.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kTrainThreads = 512;
+inline constexpr std::uint32_t kUnitWarps = 8;  // of a thread block that encodes; each encodes a unit
+// The least values of a unit, but for the only one of a chunk.
+inline constexpr std::uint32_t kLeastUnit = 65536;
+
+// The encoder's entry of a symbol in eight bytes; without a frequency the symbol cannot be coded.
+struct CodedEntry {
+  std::uint32_t reciprocal, packed;  // packed: frequency, from bit 12 on the first slot, from bit 24 on the shift
+
+  CodedEntry() = default;
+  explicit KFN CodedEntry(const SymbolEntry& e)
+      : reciprocal(e.reciprocal), packed(e.frequency | std::uint32_t{e.first} << 12 | e.shift << 24) {}
+  KFN std::uint32_t frequency() const { return packed & 0xFFF; }
+  KFN std::uint32_t coded(std::uint32_t x) const {
+    const auto quotient = static_cast<std::uint32_t>((std::uint64_t{x} * reciprocal) >> 31 >> (packed >> 24));
+    return x + (packed >> 12 & 0xFFF) + quotient * ((1u << kBinTableBits) - frequency());
+  }
+};
+
+struct BinOfSymbol {
+  std::uint8_t bits, level;
+};
+
+// A stream's tables for encoding.
+template <class U>
+struct EncodedBins {
+  BinSearch<U> search;
+  BinOfSymbol of_symbol[kSymbols];
+  std::uint32_t bins, table_of_level[kBinLevels];
+  CodedEntry entries[kMostBinTables * kSymbols];
+};
+
+// The model of a chunk, and its bytes. `text` has `text_bytes` bytes, a multiple of 4.
+template <class U>
+struct TrainedChunk {
+  BinnedParts model;
+  EncodedBins<U> streams[2];
+  std::uint64_t dictionary[kMostEntries];
+  std::uint32_t places[4 * kMostEntries];
+  std::uint32_t text_bytes;
+  alignas(8) std::uint8_t text[(most_binned_model_bytes(kMostEntries) + 7) / 8 * 8];
+};
+
+// First differences of a unit, which are stored, at most.
+inline constexpr std::uint32_t kMostStored = kMostStrides * kShortStride;
+
+// What the encoder leaves of a unit: heads, and the sum of its bytes.
+struct EncodedUnit {
+  StreamHead heads[2];
+  std::uint32_t bytes;
+};
+
+struct BinnedEncode {
+  EncodeParams base;
+  Shape shape;
+  NumberMap map;
+  std::uint64_t values;                    // of a chunk
+  std::uint32_t most_units;                // of a chunk
+  std::uint32_t first_chunk, chunk_count;  // whose units are encoded; memory below is for these
+  double* logs;                            // of counts
+  void* spaces;                            // TrainSpace of each thread block that trains
+  void* trained;                           // TrainedChunk of each chunk of the batch
+  EncodedUnit* units;
+  std::uint32_t* states;    // of both streams of each unit: 64
+  void* first_differences;  // kMostStored of each unit
+  // For each value: numbers, remainders, levels; for both streams symbols, which words replace.
+  void *numbers, *remainders;
+  std::uint8_t* levels;
+  std::uint16_t* symbols[2];
+  std::uint32_t* offsets[2];  // of each unit: offset_words()
+};
+
+// Words before the offsets of unit number `unit`, which begins at value `first`.
+template <class U>
+__host__ __device__ constexpr std::uint64_t offset_words(std::uint64_t first, std::uint64_t unit) {
+  return (first * (sizeof(U) + 1) + 3) / 4 + 4 * unit;
+}
+
+// Launchers of the kernels for values of a width.
+struct BinnedEncoders {
+  std::size_t space_bytes, trained_bytes, number_bytes;
+  // Returns the number of thread blocks that train at a time.
+  cudaError_t (*resident)(std::uint32_t* blocks);
+  cudaError_t (*train)(const BinnedEncode& job, std::uint32_t blocks, cudaStream_t stream);
+  cudaError_t (*encode)(const BinnedEncode& job, cudaStream_t stream);
+};
+
+// Encodes a batch of chunks with effort "ratio".
+Status encode_binned_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Chooses bins from a sample of differences (FORMAT.md): intervals that need the fewest bits, at least one for each
+// octave, and levels for their sizes. Not part of the format. For CPU and GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "lossless/train/space.hpp"
+
+PYF_BEGIN_TARGET
+
+// The meaning of a number in bin order (bin_streams.hpp).
+template <class U>
+struct BinOrder {
+  bool zigzags, floats;
+  std::uint32_t width;
+
+  KFN BinOrder(const NumberMap& map, bool of_differences)
+      : zigzags(of_differences),
+        floats(!of_differences && map.kind == NumberKind::pattern && map.is_float),
+        width(map.width) {}
+
+  static constexpr std::uint32_t kExponentAt = sizeof(U) == 8 ? 52 : 23;
+  // The magnitude in half octaves. For ordered patterns of floats it is the exponent and the first fraction bit.
+  KFN std::uint32_t halves(U number) const {
+    U magnitude = number;
+    if (!zigzags) {
+      const U middle = U{1} << (width - 1);
+      magnitude = number >= middle ? static_cast<U>(number - middle) : static_cast<U>(middle - 1 - number);
+      if (floats) return static_cast<std::uint32_t>(magnitude >> (kExponentAt - 1));
+    }
+    const int bits = bit_width(magnitude);
+    return bits < 2
+               ? static_cast<std::uint32_t>(bits)
+               : static_cast<std::uint32_t>(2 * bits - 2) + static_cast<std::uint32_t>(magnitude >> (bits - 2) & 1);
+  }
+  // The group of a number: a bin lies in one group.
+  KFN std::int32_t group(U number, std::uint32_t coarser) const {
+    const auto octave = static_cast<std::int32_t>((halves(number) / 2) >> coarser);
+    return zigzags || number >= U{1} << (width - 1) ? octave : -1 - octave;
+  }
+};
+
+// Cuts the sorted sample at groups, around frequent values, and into about 192 parts of equal size.
+template <class U, class Team, std::uint32_t kMost>
+PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint32_t coarser, const U* sorted,
+                          std::uint32_t total, SampleParts<kMost>& out) {
+  const std::uint32_t whole = total / 192 > 1 ? total / 192 : 1, frequent = total / 1024 > 3 ? total / 1024 : 3;
+  // `even`: the last multiple of `whole` up to i
+  const auto is_cut = [&](std::uint32_t i, std::uint32_t even) {
+    if (i == 0) return true;
+    const U own = sorted[i], before = sorted[i - 1];
+    if (own == before) return false;
+    return even == i || (even != 0 && sorted[even - 1] == before) ||  // the first other number behind it
+           (i + frequent <= total && sorted[i + frequent - 1] == own) ||
+           (i >= frequent && sorted[i - frequent] == before) ||
+           order.group(own, coarser) != order.group(before, coarser);
+  };
+  const auto each_cut = [&](std::uint32_t begin, std::uint32_t end, const auto& note) {
+    std::uint32_t even = begin / whole * whole;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      if (i == even + whole) even = i;
+      if (is_cut(i, even)) note(i);
+    }
+  };
+  std::uint32_t cuts = 0;
+  share(team, total, [&](std::uint32_t begin, std::uint32_t end) {
+    std::uint32_t own = 0;
+    each_cut(begin, end, [&](std::uint32_t) { ++own; });
+    std::uint32_t at = team.sum_before(own, &cuts);
+    each_cut(begin, end, [&](std::uint32_t i) { out.before[at++] = i; });
+  });
+  if (team.rank() == 0) {
+    out.count = cuts;
+    out.before[cuts] = out.total = total;
+  }
+  team.wait();
+  each(team, cuts, [&](std::uint32_t k) {
+    const U low = sorted[out.before[k]], high = sorted[out.before[k + 1] - 1];
+    out.part[k] = {low, high, order.group(low, coarser)};
+  });
+  team.wait();
+}
+
+// Joins neighbouring parts of a group if that saves bits. `header`: the cost of a bin, in bits of the sample. Returns
+// the bits of the sample with one table. Called by a few threads.
+template <class Few, std::uint32_t kMost>
+PYF_MODEL double join_parts(const Few& few, const CountLogs& logs, double header, SampleParts<kMost>& parts) {
+  const double log_of_total = logs(parts.total);
+  if (few.rank() == 0) parts.cost[0] = 0;
+  few.wait();
+  std::uint32_t of_group = 0;  // its first part
+  for (std::uint32_t end = 1; end <= parts.count; ++end) {
+    if (parts.part[end - 1].group != parts.part[of_group].group) of_group = end - 1;
+    const std::uint64_t high = parts.part[end - 1].high;
+    const std::uint32_t upto = parts.before[end];
+    double least = 1e300;
+    std::uint32_t from = 0;
+    for (std::uint32_t back = 1 + few.rank(); back <= end - of_group; back += Few::kSize) {
+      const std::uint32_t begin = end - back, count = upto - parts.before[begin];
+      const int beside = bit_width(high - parts.part[begin].low);
+      const double cost = parts.cost[begin] + count * (log_of_total - logs(count) + beside) + header;
+      from = cost < least ? begin : from;
+      least = cost < least ? cost : least;
+    }
+    const double all = few.joined(least, [](double a, double b) { return a < b ? a : b; });
+    // of equal ones that with fewer parts
+    from = few.joined(least == all ? from + 1 : 0, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }) - 1;
+    if (few.rank() == 0) {
+      parts.cost[end] = all;
+      parts.from[end] = from;
+    }
+    few.wait();
+  }
+  return parts.cost[parts.count];
+}
+// The joined parts: sets joined[] if there are at most `most`. Returns their number. Called by one thread.
+template <std::uint32_t kMost>
+PYF_MODEL std::uint32_t find_joined(const SampleParts<kMost>& parts, std::uint32_t most, JoinedPart* joined) {
+  std::uint32_t count = 0;
+  for (std::uint32_t end = parts.count; end > 0; end = parts.from[end]) ++count;
+  if (count > most) return count;
+  std::uint32_t at = count;
+  for (std::uint32_t end = parts.count; end > 0; end = parts.from[end]) {
+    const std::uint32_t begin = parts.from[end];
+    joined[--at] = {parts.part[begin].low, parts.part[end - 1].high, parts.before[end] - parts.before[begin]};
+  }
+  return count;
+}
+
+// The highest offset of so many bits.
+KFN std::uint64_t last_offset(std::uint32_t bits) {
+  return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
+
+// Sets bins, which also cover values between and beyond the sample's. Called by one thread.
+template <class U>
+PYF_MODEL void set_bins(const BinOrder<U>& order, const JoinedPart* parts, std::uint32_t count, BinModel& model) {
+  const U most = static_cast<U>(static_cast<U>(~U{0}) >> (8 * sizeof(U) - order.width));
+  std::uint32_t bins = 0;
+  std::uint64_t end = 0;  // the first number behind the last bin
+  bool full = false;      // no number is behind it
+  const auto add = [&](std::uint64_t low, std::uint32_t bits) {
+    if (bins == kMostBins) return;
+    model.lowest[bins] = low;
+    model.bits[bins++] = static_cast<std::uint8_t>(bits);
+    full = last_offset(bits) >= most - low;
+    end = low + last_offset(bits) + 1;
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const JoinedPart part = parts[i];
+    const std::uint32_t left = count - 1 - i;
+    const auto bits = static_cast<std::uint32_t>(bit_width(part.high - part.low));
+    if (bins + 2 + left < kMostBins && !full && part.low > end) {
+      // numbers before the part: first use its spare offsets, then add a bin
+      const std::uint64_t spare = last_offset(bits) - (part.high - part.low), gap = part.low - end;
+      const std::uint64_t low = part.low - (spare < gap ? spare : gap);
+      if (low > end) add(end, static_cast<std::uint32_t>(bit_width(low - end - 1)));
+      add(low, bits);
+    } else {
+      add(part.low, bits);
+    }
+  }
+  if (!full && bins != 0) add(end, static_cast<std::uint32_t>(bit_width(most - end)));
+  model.zigzag = order.zigzags;
+  model.bins = bins;
+  model.bits[kEscape] = static_cast<std::uint8_t>(order.width);
+  model.level[kEscape] = kBinLevels - 1;
+}
+// Sets the levels of bins: equal steps from the sample's least magnitude to its largest.
+template <class U, class Team>
+PYF_MODEL void set_levels(const Team& team, const BinOrder<U>& order, const JoinedPart* parts, std::uint32_t count,
+                          std::uint32_t total, BinModel& model) {
+  std::uint32_t least = ~0u, largest = 0;
+  each(team, count, [&](std::uint32_t i) {
+    const JoinedPart& one = parts[i];
+    const std::uint32_t halves = order.halves(static_cast<U>(one.low + (one.high - one.low) / 2));
+    if (halves == 0 || one.count < total / 1024) return;
+    least = halves < least ? halves : least;
+    largest = halves > largest ? halves : largest;
+  });
+  least = team.joined(least, [](std::uint32_t a, std::uint32_t b) { return a < b ? a : b; });
+  largest = team.joined(largest, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
+  if (least > largest) least = largest = 0;
+  const std::uint32_t step = (largest - least) / (kBinLevels - 2) + 1;
+  each(team, model.bins, [&](std::uint32_t s) {
+    const std::uint64_t last = last_offset(model.bits[s]);
+    const std::uint32_t halves = order.halves(static_cast<U>(model.lowest[s] + (last - last / 2)));
+    const std::uint32_t level = halves == 0 ? 0 : 1 + (halves < least ? 0 : (halves - least) / step);
+    model.level[s] = static_cast<std::uint8_t>(level < kBinLevels ? level : kBinLevels - 1);
+  });
+}
+
+// Chooses bins for the sample of numbers in bin order. `part`: its share of all numbers.
+template <class U, class Team>
+PYF_MODEL void choose_bins(const Team& team, const BinOrder<U>& order, double part, TrainSpace<U>& space,
+                           BinModel& model) {
+  auto& parts = space.parts;
+  team.sort(space.sample, space.sampled, space.sorted);
+  for (std::uint32_t coarser = 0; coarser < 8; ++coarser) {
+    cut_sample(team, order, coarser, space.sample, space.sampled, parts);
+    std::uint32_t groups = 0;
+    each(team, parts.count,
+         [&](std::uint32_t i) { groups += i == 0 || parts.part[i].group != parts.part[i - 1].group ? 1 : 0; });
+    if (sum_of(team, groups) <= 96) break;
+  }
+  constexpr std::uint32_t kMostJoined = kMostBins * 2 / 3;  // the rest is for gaps between bins
+  team.with_few([&](const auto& few) {
+    std::uint32_t count = kMostJoined + 1;
+    for (double header = (40 + 0.5 * order.width) * part; count > kMostJoined; header *= 2) {
+      join_parts(few, space.logs, header, parts);
+      count = find_joined(parts, kMostJoined, space.joined);
+      few.wait();
+    }
+    if (few.rank() == 0) set_bins(order, space.joined, count, model);
+    few.wait();
+    set_levels(few, order, space.joined, count, space.sampled, model);
+  });
+}
+
+PYF_END_TARGET

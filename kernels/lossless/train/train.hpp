@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The encoder's model of a chunk: numbers and differences, bins and tables, all from sampled runs of values
+// (FORMAT.md). Not part of the format. For CPU and GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "lossless/bin_search.hpp"
+#include "lossless/train/strides.hpp"
+#include "stages/entropy/tables.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::uint32_t kLeastContextValues = 2048;
+
+// The runs that bins and tables are counted on.
+KFN SampledRuns counted_runs(std::uint64_t values) {
+  const std::uint64_t wanted = values / 16384;
+  return {values, static_cast<std::uint32_t>(wanted < 128 ? 128 : wanted > 1024 ? 1024 : wanted)};
+}
+
+// Some of these runs, and what a stream codes for them.
+template <class T, class Team>
+struct CountedStream {
+  using U = NumberOf<T>;
+
+  const Trained<T, Team>& chunk;
+  const BinnedParts& model;
+  std::uint32_t stream;  // 0: differences; 1: remainders
+  SomeRuns runs;
+
+  KFN double part() const { return static_cast<double>(runs.values()) / static_cast<double>(chunk.count); }
+
+  // Calls work(first, count) for all runs, as many at a time as have memory. Their first values are in space.starts.
+  template <class Work>
+  KFN void each_part(const Work& work) const {
+    auto& space = *chunk.space;
+    const std::uint32_t together = Team::kSize == 1 ? 1 : kMostRated / SampledRuns::kRun;
+    for (std::uint32_t first = 0; first < runs.count; first += together) {
+      const std::uint32_t count = runs.count - first < together ? runs.count - first : together;
+      chunk.team.wait();
+      each(chunk.team, count, [&](std::uint32_t run) { space.starts[run] = runs.start(first + run); });
+      chunk.team.wait();
+      work(first, count);
+    }
+  }
+  // Calls work() for the first values of the chunk, which start a unit, unless the runs have them.
+  template <class Work>
+  KFN void at_begin(const Work& work) const {
+    if (runs.start(0) == 0) return;
+    chunk.team.wait();
+    if (chunk.leads()) chunk.space->starts[0] = 0;
+    chunk.team.wait();
+    work();
+  }
+  KFN Strides taken() const {
+    Strides strides;
+    if (stream != 0) return strides;
+    strides.count = model.strides;
+    for (std::uint32_t k = 0; k < kMostStrides; ++k) strides.of[k] = model.stride[k];
+    return strides;
+  }
+  // The numbers that the stream codes for `count` runs, or for as many values `back` values before: space.numbers. By a
+  // team of one thread, stride after stride, in loops that the compiler vectorises.
+  KFN void find_numbers(std::uint32_t count, std::uint64_t back) const {
+    const Strides strides = taken();
+    U* const numbers = chunk.space->numbers;
+    const std::uint32_t length = runs.length(), width = model.map.width;
+    each(chunk.team, count * length, [&](std::uint32_t i) { numbers[i] = 0; });
+    for (std::uint32_t set = 0; set < 1u << strides.count; ++set) {
+      const auto all = static_cast<std::int64_t>(back + strides.sum(set));
+      const auto add = [&](const auto& put) {
+        each_number<T, U>(
+            chunk.team, model.map, chunk.values, chunk.place(), count, length,
+            [&](std::uint32_t run) { return static_cast<std::int64_t>(chunk.space->starts[run]) - all; },
+            [&](std::uint32_t run, std::uint32_t i, const NumberOfValue<U>& own) {
+              put(numbers[run * length + i], own);
+            });
+      };
+      if (stream != 0)
+        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to + own.remainder); });
+      else if (is_subtracted(set))
+        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to - own.number); });
+      else
+        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to + own.number); });
+    }
+    each(chunk.team, count * length, [&](std::uint32_t i) { numbers[i] = wrapped(width, numbers[i]); });
+  }
+  // The sums of strides in each set of them, in registers: kSets of them.
+  template <std::uint32_t kSets>
+  struct Sums {
+    std::int64_t of[kSets];
+  };
+  // The number that the stream codes for the value at `at`, which is value `i` of its run. A GPU has all loads in
+  // flight together.
+  template <NumberKind kKind, std::uint32_t kSets>
+  KFN U number_at(const NumberMap& map, const FindPlace<U>& place, const Sums<kSets>& sums, std::int64_t at,
+                  std::uint32_t i) const {
+    NumberOfValue<U> own[kSets] = {};
+    for (std::uint32_t set = 0; set < kSets; ++set)
+      if (at >= sums.of[set]) own[set] = number_in_run<kKind, T>(map, chunk.values, place, at - sums.of[set] - i, i);
+    U x = 0;
+    for (std::uint32_t set = 0; set < kSets; ++set)
+      x = static_cast<U>(is_subtracted(set) ? x - own[set].number : x + own[set].number);
+    return wrapped(map.width, stream != 0 ? own[0].remainder : x);
+  }
+  // Calls work.operator()<kind>(sums) for the model.
+  template <class Work>
+  KFN void with_sums(const Work& work) const {
+    const Strides strides = taken();
+    const auto with = [&]<std::uint32_t kSets>() {
+      Sums<kSets> sums;
+      for (std::uint32_t set = 0; set < kSets; ++set) sums.of[set] = static_cast<std::int64_t>(strides.sum(set));
+      with_number_kind(model.map.kind, [&]<NumberKind kKind>() { work.template operator()<kKind>(sums); });
+    };
+    if (strides.count == 0)
+      with.template operator()<1>();
+    else if (strides.count == 1)
+      with.template operator()<2>();
+    else if (strides.count == 2)
+      with.template operator()<4>();
+    else
+      with.template operator()<8>();
+  }
+  // The symbols of these numbers: space.symbols.
+  KFN void find_symbols(std::uint32_t count) const {
+    auto& space = *chunk.space;
+    const std::uint32_t width = model.map.width;
+    space.search.with_kind([&]<bool Quick, bool Zigzags>() {
+      each(chunk.team, count * runs.length(), [&](std::uint32_t i) {
+        const U number = to_bin_order<U>(Zigzags, width, space.numbers[i]);
+        space.symbols[i] = static_cast<std::uint8_t>(space.search.template find<Quick, Zigzags>(number).symbol);
+      });
+    });
+  }
+};
+
+// Takes a sample of these numbers in bin order: space.sample. Returns how many of them are of the runs.
+template <class T, class Team>
+PYF_MODEL std::uint32_t sample_stream(const CountedStream<T, Team>& counted, bool zigzags) {
+  using U = typename CountedStream<T, Team>::U;
+  const auto& chunk = counted.chunk;
+  auto& space = *chunk.space;
+  const SomeRuns& runs = counted.runs;
+  const std::uint32_t every = (runs.values() + kBinSample - 1) / kBinSample, length = runs.length(),
+                      of_run = (length + every - 1) / every, width = counted.model.map.width;
+  // every `step`-th number of `count` runs
+  const auto take = [&](std::uint32_t count, std::uint32_t step, std::uint32_t to) {
+    const std::uint32_t of_one = (length + step - 1) / step;
+    const auto put = [&](std::uint32_t at, U number) {
+      space.sample[to + at] = to_bin_order<U>(zigzags, width, number);
+    };
+    if constexpr (Team::kSize == 1) {
+      counted.find_numbers(count, 0);
+      each_in_rows(chunk.team, count, of_one, [&](std::uint32_t run, std::uint32_t i, std::uint32_t at) {
+        put(at, space.numbers[run * length + i * step]);
+      });
+    } else {
+      const NumberMap map = counted.model.map;
+      const FindPlace<U> place = chunk.place();
+      counted.with_sums([&]<NumberKind kKind>(const auto& sums) {
+        each_in_rows(chunk.team, count, of_one, [&](std::uint32_t run, std::uint32_t i, std::uint32_t at) {
+          const auto first = static_cast<std::int64_t>(space.starts[run]);
+          put(at, counted.template number_at<kKind>(map, place, sums, first + i * step, i * step));
+        });
+      });
+    }
+  };
+  counted.each_part([&](std::uint32_t first, std::uint32_t count) { take(count, every, first * of_run); });
+  const std::uint32_t of_runs = runs.count * of_run;
+  std::uint32_t begins = 0;
+  counted.at_begin([&] {  // strides have no predecessor
+    take(1, 1, of_runs);
+    begins = length;
+  });
+  if (chunk.leads()) space.sampled = of_runs + begins;
+  chunk.team.wait();
+  return of_runs;
+}
+
+// Removes bins that no value has. Called by one thread.
+PYF_MODEL inline void drop_unused(BinModel& bins, std::uint32_t (&counts)[kBinLevels][kSymbols]) {
+  std::uint32_t kept = 0;
+  for (std::uint32_t s = 0; s < bins.bins; ++s) {
+    std::uint32_t any = 0;
+    for (const auto& of_level : counts) any += of_level[s];
+    if (any == 0) continue;
+    bins.lowest[kept] = bins.lowest[s];
+    bins.bits[kept] = bins.bits[s];
+    bins.level[kept] = bins.level[s];
+    for (auto& of_level : counts) of_level[kept] = of_level[s];
+    ++kept;
+  }
+  for (std::uint32_t s = kept; s < bins.bins; ++s)
+    for (auto& of_level : counts) of_level[s] = 0;
+  bins.bins = kept;
+}
+
+// Counts symbols by the level of their neighbours: space.counts. Returns the bits of their offsets.
+template <class T, class Team>
+PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, const BinModel& bins) {
+  using U = typename CountedStream<T, Team>::U;
+  const auto& chunk = counted.chunk;
+  auto& space = *chunk.space;
+  const SomeRuns& runs = counted.runs;
+  const BinnedParts& model = counted.model;
+  const std::uint32_t length = runs.length();
+  each(chunk.team, kBinLevels * kSymbols, [&](std::uint32_t i) { space.counts[i / kSymbols][i % kSymbols] = 0; });
+  space.search.make(chunk.team, bins);
+  const auto each_symbol = [&](std::uint32_t count, const auto& note) {
+    const auto note_one = [&](std::uint32_t levels, std::uint32_t symbol) {
+      note(space.counts[(levels + 2) >> 2][symbol], symbol);
+    };
+    if constexpr (Team::kSize == 1) {
+      std::fill_n(space.sums, count * length, std::uint8_t{0});
+      for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) {
+        counted.find_numbers(count, model.distance[k]);
+        counted.find_symbols(count);
+        each_in_rows(chunk.team, count, length, [&](std::uint32_t run, std::uint32_t i, std::uint32_t at) {
+          const bool exists = space.starts[run] + i >= model.distance[k];
+          space.sums[at] = static_cast<std::uint8_t>(space.sums[at] + (exists ? bins.level[space.symbols[at]] : 0));
+        });
+      }
+      counted.find_numbers(count, 0);
+      counted.find_symbols(count);
+      each(chunk.team, count * length, [&](std::uint32_t i) { note_one(space.sums[i], space.symbols[i]); });
+    } else {
+      const NumberMap map = model.map;
+      const FindPlace<U> place = chunk.place();
+      counted.with_sums([&]<NumberKind kKind>(const auto& sums) {
+        each_in_rows(chunk.team, count, length, [&](std::uint32_t run, std::uint32_t i, std::uint32_t) {
+          const auto at = static_cast<std::int64_t>(space.starts[run]) + i;
+          const auto symbol_at = [&](std::int64_t position) {
+            return space.search.symbol_of(map.width, counted.template number_at<kKind>(map, place, sums, position, i));
+          };
+          std::uint32_t levels = 0;
+          for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k)
+            levels += at >= model.distance[k] ? bins.level[symbol_at(at - model.distance[k])] : 0;
+          note_one(levels, symbol_at(at));
+        });
+      });
+    }
+  };
+  std::uint64_t beside = 0;
+  counted.each_part([&](std::uint32_t, std::uint32_t count) {
+    each_symbol(count, [&](std::uint32_t& sum, std::uint32_t symbol) {
+      chunk.team.add(sum, 1);
+      beside += bins.bits[symbol];
+    });
+  });
+  beside = sum_of(chunk.team, beside);
+  counted.at_begin([&] {  // these are too few to be sampled: keep their symbols possible
+    each_symbol(1, [&](std::uint32_t& sum, std::uint32_t) {
+      if (sum == 0) sum = 1;
+    });
+  });
+  chunk.team.wait();
+  return beside;
+}
+
+// Chooses bins and tables of a stream from every `every`-th run. Returns the estimated bits of all its numbers.
+template <class T, class Team>
+PYF_MODEL double train_stream(const Trained<T, Team>& chunk, BinnedParts& model, std::uint32_t stream,
+                              std::uint32_t every) {
+  using U = typename Trained<T, Team>::U;
+  auto& space = *chunk.space;
+  BinModel& bins = model.streams[stream];
+  const BinOrder<U> order(model.map, stream == 1 || model.strides != 0);
+  const CountedStream<T, Team> counted{chunk, model, stream, SomeRuns(counted_runs(chunk.count), every)};
+  const std::uint32_t sampled = sample_stream(counted, order.zigzags);
+  choose_bins(chunk.team, order, static_cast<double>(sampled) / static_cast<double>(chunk.count), space, bins);
+  const std::uint64_t beside = count_symbols(counted, bins);
+  if (counted.runs.values() >= chunk.count && chunk.leads()) drop_unused(bins, space.counts);
+  chunk.team.wait();
+  auto& levels = space.levels;
+  join_levels(chunk.team, space.logs, space.counts, kMostBinTables, counted.part(), levels);
+  each(chunk.team, kBinLevels, [&](std::uint32_t l) { bins.table_of_level[l] = levels.table_of_level[l]; });
+  chunk.team.each_of_few(levels.tables, [&](const auto& few, std::uint32_t t) {
+    few_frequencies<kBinTableBits>(few, levels.counts_of(t), bins.table[t]);
+  });
+  if (chunk.leads()) bins.tables = levels.tables;
+  const double bits = (levels.bits + static_cast<double>(beside)) / counted.part();
+  chunk.team.wait();
+  return bits;
+}
+
+// The same for differences along strides.
+template <class T, class Team>
+PYF_MODEL double train_differences(const Trained<T, Team>& chunk, const RatedStrides& rated, BinnedParts& model,
+                                   std::uint32_t every) {
+  if (chunk.leads()) {
+    model.strides = rated.strides.count;
+    for (std::uint32_t k = 0; k < kMostStrides; ++k) model.stride[k] = rated.strides.of[k];
+    model.unit_values = chunk.axes.unit_of(rated.strides, rated.bits / static_cast<double>(chunk.count), chunk.count);
+    model.contexts = chunk.count >= kLeastContextValues;
+    if (model.contexts) chunk.axes.set_distances(model);
+  }
+  chunk.team.wait();
+  return train_stream(chunk, model, 0, every) + rated.begins;  // no run contains the first values of a unit
+}
+
+// Makes the model of a chunk. model.map has the dtype's fields; all else is as BinnedParts{} has it.
+template <class T, class Team>
+PYF_MODEL void train_model(const Trained<T, Team>& chunk, BinnedParts& model) {
+  auto& space = *chunk.space;
+  choose_numbers(chunk, model);
+  std::uint32_t best = 0;
+  double least = 0;
+  const std::uint32_t every = counted_runs(chunk.count).count < 16 ? 1 : 4;
+  for (std::uint32_t i = 0; space.best.count > 1 && i < space.best.count; ++i) {
+    const double bits = train_differences(chunk, space.best.of[i], model, every);
+    if (i != 0 && bits >= least) continue;
+    least = bits;
+    best = i;
+  }
+  train_differences(chunk, space.best.of[best], model, 1);
+  if (model.map.remainders) train_stream(chunk, model, 1, 1);
+}
+
+PYF_END_TARGET
