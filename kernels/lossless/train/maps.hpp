@@ -271,19 +271,19 @@ template <class T, class Team>
 PYF_MODEL bool any_remainder(const Trained<T, Team>& chunk, const NumberMap& map) {
   using U = typename Trained<T, Team>::U;
   constexpr std::uint32_t kRun = 4096, kRuns = Team::kSize == 1 ? 1 : 16;
-  for (std::uint64_t first = 0; first < chunk.count; first += kRun * kRuns) {
-    bool any = false;
-    const auto add = [&](std::uint32_t runs, std::uint32_t length, std::uint64_t from) {
-      each_number<T, U>(
-          chunk.team, map, chunk.values, chunk.place(), runs, length,
-          [&](std::uint32_t run) { return static_cast<std::int64_t>(from + std::uint64_t{run} * kRun); },
-          [&](std::uint32_t, std::uint32_t, const NumberOfValue<U>& own) { any = any || own.remainder != 0; });
-    };
+  for (std::uint64_t first = 0; first < chunk.count;) {
     const std::uint64_t left = chunk.count - first;
-    const auto whole = static_cast<std::uint32_t>(left / kRun < kRuns ? left / kRun : kRuns);
-    add(whole, kRun, first);
-    if (whole < kRuns) add(1, static_cast<std::uint32_t>(left % kRun), first + std::uint64_t{whole} * kRun);
+    const auto runs = static_cast<std::uint32_t>(left < kRun           ? 1
+                                                 : left / kRun < kRuns ? left / kRun
+                                                                       : kRuns),
+               length = static_cast<std::uint32_t>(left < kRun ? left : kRun);
+    bool any = false;
+    each_number<T, U>(
+        chunk.team, map, chunk.values, chunk.place(), runs, length,
+        [&](std::uint32_t run) { return static_cast<std::int64_t>(first + std::uint64_t{run} * kRun); },
+        [&](std::uint32_t, std::uint32_t, const NumberOfValue<U>& own) { any = any || own.remainder != 0; });
     if (any_of(chunk.team, any)) return true;
+    first += std::uint64_t{runs} * length;
   }
   return false;
 }

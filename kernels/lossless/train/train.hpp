@@ -64,7 +64,7 @@ struct CountedStream {
   }
   // The numbers that the stream codes for `count` runs, or for as many values `back` values before: space.numbers. By a
   // team of one thread, stride after stride, in loops that the compiler vectorises.
-  KFN void find_numbers(std::uint32_t count, std::uint64_t back) const {
+  PYF_MODEL void find_numbers(std::uint32_t count, std::uint64_t back) const {
     const Strides strides = taken();
     U* const numbers = chunk.space->numbers;
     const std::uint32_t length = runs.length(), width = model.map.width;
@@ -125,7 +125,7 @@ struct CountedStream {
       with.template operator()<8>();
   }
   // The symbols of these numbers: space.symbols.
-  KFN void find_symbols(std::uint32_t count) const {
+  PYF_MODEL void find_symbols(std::uint32_t count) const {
     auto& space = *chunk.space;
     const std::uint32_t width = model.map.width;
     space.search.with_kind([&]<bool Quick, bool Zigzags>() {
