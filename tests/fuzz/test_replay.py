@@ -66,7 +66,7 @@ BROKEN = {
     "a byte too many": ("decode", "((char*)values)[value_bytes] = 1; return 0;", ""),
     "a byte of the frame too many": ("decode", "return ((volatile char*)frame)[frame_bytes];", ""),
     "values left out": ("decode", "return 0;", "levels give other values"),
-    "memory": ("decode", "void* m = malloc(1 << 20); memset(m, 1, 1 << 20); free(m); return 30;", "took memory"),
+    "memory": ("decode", "void* m = malloc(1 << 25); memset(m, 1, 1 << 25); free(m); return 30;", "took memory"),
     "no error, other values": ("round_trip", "memset(values, 0, value_bytes); return 0;", "BROKEN"),
     "an error of its own": ("decode", "return 10;", "another code"),
 }

@@ -2,6 +2,7 @@
 // Lossless's effort "ratio" on the GPU: the host's side of encoding. The models of all chunks are made first, then
 // units are encoded of as many chunks as have memory.
 #include <algorithm>
+#include <optional>
 
 #include "core/cuda/memory.cuh"
 #include "core/request.hpp"
@@ -63,10 +64,17 @@ Status encode_units(const BinnedEncoders& encoders, BinnedEncode job, std::uint6
   const std::uint32_t chunks = job.base.chunks;
   const auto most = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(memory / kUnitPart / of_chunk.bytes(), 1, std::min(chunks, kMostTogether)));
-  const std::uint32_t parts = (chunks + most - 1) / most, together = (chunks + parts - 1) / parts;
-  job.chunk_count = together;
-  Workspace workspace(stream);
-  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) { lay_out_units(encoders, job, arrays); }));
+  // less memory may be free
+  std::optional<Workspace> workspace;
+  std::uint32_t together = 0;
+  for (std::uint32_t parts = (chunks + most - 1) / most;; parts *= 2) {
+    together = (chunks + parts - 1) / parts;
+    job.chunk_count = together;
+    workspace.emplace(stream);
+    const Status got = allocate_arrays(*workspace, [&](Arrays& arrays) { lay_out_units(encoders, job, arrays); });
+    if (got.ok()) break;
+    if (got.code != Code::no_memory || together == 1) return got;
+  }
   for (job.first_chunk = 0; job.first_chunk < chunks; job.first_chunk += together) {
     job.chunk_count = std::min(together, chunks - job.first_chunk);
     PYF_TRY(check(encoders.encode(job, stream), "launch of the encoder of units"));
