@@ -30,10 +30,6 @@ struct Alone {
   KFN static X joined(X own, const Join& /*join*/) {
     return own;
   }
-  // Of few threads: finds the least cost, of equal ones the one with the lowest index.
-  KFN static void find_least(double& /*cost*/, std::uint32_t& /*index*/) {}
-  // Of few threads: what the thread before this one has; `first` for the first one.
-  KFN static double shifted_in(double /*own*/, double first) { return first; }
   // The sum of what the threads before this one have; *all: that of all threads. Waits.
   KFN static std::uint32_t sum_before(std::uint32_t own, std::uint32_t* all) {
     *all = own;

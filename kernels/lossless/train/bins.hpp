@@ -88,37 +88,29 @@ PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint3
 // the bits of the sample with one table. Called by a few threads.
 template <class Few, std::uint32_t kMost>
 PYF_MODEL double join_parts(const Few& few, const CountLogs& logs, double header, SampleParts<kMost>& parts) {
-  constexpr double kNever = 1e300;
   const double log_of_total = logs(parts.total);
-  // The bits of a bin of the `back` parts before `end`.
-  const auto bits_of_bin = [&](std::uint32_t end, std::uint32_t back) {
-    const std::uint32_t begin = end - back, count = parts.before[end] - parts.before[begin];
-    const int beside = bit_width(parts.part[end - 1].high - parts.part[begin].low);
-    return count * (log_of_total - logs(count) + beside) + header;
-  };
-  const std::uint32_t own_back = 1 + few.rank();
-  std::uint32_t of_group = 0;                                // first part of the group of the last one
-  double bits = own_back == 1 ? bits_of_bin(1, 1) : kNever;  // of own_back parts
-  double cost_before = own_back == 1 ? 0 : kNever;           // of all parts before these
   if (few.rank() == 0) parts.cost[0] = 0;
   few.wait();
+  std::uint32_t of_group = 0;  // its first part
   for (std::uint32_t end = 1; end <= parts.count; ++end) {
-    double least = cost_before + bits;
-    std::uint32_t back = own_back;
-    for (std::uint32_t more = own_back + Few::kSize; more <= end - of_group; more += Few::kSize) {
-      const double cost = parts.cost[end - more] + bits_of_bin(end, more);
-      back = cost < least ? more : back;
+    if (parts.part[end - 1].group != parts.part[of_group].group) of_group = end - 1;
+    const std::uint64_t high = parts.part[end - 1].high;
+    const std::uint32_t upto = parts.before[end];
+    double least = 1e300;
+    std::uint32_t from = 0;
+    for (std::uint32_t back = 1 + few.rank(); back <= end - of_group; back += Few::kSize) {
+      const std::uint32_t begin = end - back, count = upto - parts.before[begin];
+      const int beside = bit_width(high - parts.part[begin].low);
+      const double cost = parts.cost[begin] + count * (log_of_total - logs(count) + beside) + header;
+      from = cost < least ? begin : from;
       least = cost < least ? cost : least;
     }
-    if (end < parts.count) {  // those of the next step are known before its costs are
-      if (parts.part[end].group != parts.part[of_group].group) of_group = end;
-      bits = own_back <= end + 1 - of_group ? bits_of_bin(end + 1, own_back) : kNever;
-    }
-    few.find_least(least, back);  // of equal ones that with fewer parts
-    cost_before = few.shifted_in(cost_before, least);
+    const double all = few.joined(least, [](double a, double b) { return a < b ? a : b; });
+    // of equal ones that with fewer parts
+    from = few.joined(least == all ? from + 1 : 0, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }) - 1;
     if (few.rank() == 0) {
-      parts.cost[end] = least;
-      parts.from[end] = end - back;
+      parts.cost[end] = all;
+      parts.from[end] = from;
     }
     few.wait();
   }

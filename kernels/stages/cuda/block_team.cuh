@@ -47,21 +47,6 @@ struct WarpTeam {
   KFN static X joined(X own, const Join& join) {
     return join_lanes<32>(own, join);
   }
-  KFN static void find_least(double& cost, std::uint32_t& index) {
-    const double least = join_lanes<32>(cost, [](double a, double b) { return a < b ? a : b; });
-    const bool has = cost == least;
-    cost = least;
-    std::uint32_t lanes = 1;
-    const std::uint32_t own = has ? index : ~0u;
-    PYF_DEVICE_ONLY(lanes = __ballot_sync(kAllLanes, has ? 1 : 0);
-                    index = __shfl_sync(kAllLanes, own, __ffs(static_cast<int>(lanes)) - 1);)
-    if ((lanes & (lanes - 1)) == 0) return;
-    index = join_lanes<32>(own, [](std::uint32_t a, std::uint32_t b) { return a < b ? a : b; });
-  }
-  KFN static double shifted_in(double own, double first) {
-    PYF_DEVICE_ONLY(own = __shfl_up_sync(kAllLanes, own, 1);)
-    return rank() == 0 ? first : own;
-  }
 };
 
 // Numbers that a thread block sorts at a time, by the registers of its threads.
