@@ -53,9 +53,8 @@ struct Codec {
   bool closed_loop = false;
   // Whether there are CUDA kernels for floating-point values and for integers.
   bool floats_on_devices = true, integers_on_devices = true;
-  // Whether these encode, too, and with which parameters; nullptr: with all.
+  // Whether these encode, too.
   bool encodes_on_devices = true;
-  bool (*encodes_on_devices_with)(const Parameters& parameters) = nullptr;
 };
 
 // nullptr where registry.json has no codec of this id.

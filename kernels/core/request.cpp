@@ -227,9 +227,7 @@ static bool has_kernels(std::uint8_t codec, Dtype dtype) {
 }
 bool on_devices(const FrameInfo& info) noexcept { return has_kernels(info.codec, base_info(info).dtype); }
 bool encodes_on_devices(const Request& request) noexcept {
-  const Codec& functions = *codec_of(request.codec);
-  return has_kernels(request.codec, base_request(request).dtype) && functions.encodes_on_devices &&
-         (functions.encodes_on_devices_with == nullptr || functions.encodes_on_devices_with(request.parameters));
+  return has_kernels(request.codec, base_request(request).dtype) && codec_of(request.codec)->encodes_on_devices;
 }
 
 std::uint8_t version_of(const registry::CodecRow& row, const Parameters& parameters) noexcept {

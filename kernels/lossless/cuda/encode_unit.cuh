@@ -83,7 +83,7 @@ struct UnitEncoder {
   std::uint64_t unit_number, first;  // among all units and values that have memory
   const std::uint8_t* values;
   std::uint32_t count, stored, lane, warp, sums;
-  std::uint32_t sum[1u << kMostStrides];  // of the strides in a set
+  std::uint32_t sum[kMostSets];  // of the strides in a set
   U* numbers;
   U* remainders;
 
@@ -147,19 +147,18 @@ struct UnitEncoder {
     if (with_remainder) remainders[i] = own.remainder;
   }
 
-  // Numbers that a difference is made of, on their way from memory. kSets: of strides; 0: up to 16, one by one.
+  // Numbers that a difference is made of, on their way from memory: one for each of kSets sets of strides.
   template <bool kPattern, std::uint32_t kSets>
   struct Parts {
-    static constexpr std::uint32_t kHeld = kSets != 0 ? kSets : 1;
-    std::conditional_t<kPattern, T, U> of[kHeld];
-    bool has[kHeld];
+    std::conditional_t<kPattern, T, U> of[kSets];
+    bool has[kSets];
   };
   template <bool kPattern, std::uint32_t kSets>
   __device__ __forceinline__ Parts<kPattern, kSets> load_parts(std::uint32_t i) const {
     Parts<kPattern, kSets> parts = {};
 #pragma unroll
-    for (std::uint32_t set = 0; set < Parts<kPattern, kSets>::kHeld; ++set) {
-      parts.has[set] = kSets != 0 && i < count && i >= sum[set];
+    for (std::uint32_t set = 0; set < kSets; ++set) {
+      parts.has[set] = i < count && i >= sum[set];
       if (!parts.has[set]) continue;
       if constexpr (kPattern)
         parts.of[set] = reinterpret_cast<const T*>(values)[i - sum[set]];
@@ -169,23 +168,13 @@ struct UnitEncoder {
     return parts;
   }
   template <bool kPattern, std::uint32_t kSets>
-  __device__ __forceinline__ U difference(const NumberMap& map, const Parts<kPattern, kSets>& parts,
-                                          std::uint32_t i) const {
-    const auto number_of = [&](U held) { return kPattern ? ordered(map, held) : held; };
+  __device__ __forceinline__ U difference(const NumberMap& map, const Parts<kPattern, kSets>& parts) const {
     U x = 0;
-    if constexpr (kSets == 0) {
-#pragma unroll 1
-      for (std::uint32_t set = 0; set < sums && i < count; ++set) {
-        if (i < sum[set]) continue;
-        const U number = number_of(kPattern ? bits_at(i - sum[set]) : numbers[i - sum[set]]);
-        x = is_subtracted(set) ? x - number : x + number;
-      }
-    } else {
 #pragma unroll
-      for (std::uint32_t set = 0; set < kSets; ++set) {
-        const U number = parts.has[set] ? number_of(static_cast<U>(parts.of[set])) : U{0};
-        x = is_subtracted(set) ? x - number : x + number;
-      }
+    for (std::uint32_t set = 0; set < kSets; ++set) {
+      const auto held = static_cast<U>(parts.of[set]);
+      const U number = !parts.has[set] ? U{0} : kPattern ? ordered(map, held) : held;
+      x = is_subtracted(set) ? x - number : x + number;
     }
     return wrapped(map.width, x);
   }
@@ -213,7 +202,7 @@ struct UnitEncoder {
     const auto code = [&]<bool kUsual>(std::uint32_t from) {
       const std::uint32_t i = from + lane;
       const bool active = kUsual || i < coded;
-      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(parts, i));
+      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(parts));
       parts = source.load(i + 32);  // it arrives while this step is coded
       std::uint32_t level = 0;
       if (far != 0) {
@@ -309,8 +298,8 @@ struct UnitEncoder {
     __device__ __forceinline__ auto load(std::uint32_t i) const {
       return unit.load_parts<kPattern, kSets>(unit.stored + i);
     }
-    __device__ __forceinline__ U value(const Parts<kPattern, kSets>& parts, std::uint32_t i) const {
-      return unit.difference<kPattern, kSets>(map, parts, unit.stored + i);
+    __device__ __forceinline__ U value(const Parts<kPattern, kSets>& parts) const {
+      return unit.difference<kPattern, kSets>(map, parts);
     }
   };
   struct Remainders {
@@ -319,17 +308,14 @@ struct UnitEncoder {
     const UnitEncoder& unit;
 
     __device__ __forceinline__ U load(std::uint32_t i) const { return i < unit.count ? unit.remainders[i] : 0; }
-    __device__ __forceinline__ U value(U held, std::uint32_t) const { return held; }
+    __device__ __forceinline__ U value(U held) const { return held; }
   };
 
   template <bool kPattern, std::uint32_t kSets>
   __device__ __forceinline__ std::uint32_t encode_differences(StreamHead& head) {
     const NumberMap map = trained.model.map;
     auto* const kept = static_cast<T*>(job.first_differences) + kMostStored * unit_number;
-    if (lane < stored) {
-      const auto parts = load_parts<kPattern, kSets>(lane);
-      kept[lane] = static_cast<T>(difference<kPattern, kSets>(map, parts, lane));
-    }
+    if (lane < stored) kept[lane] = static_cast<T>(difference<kPattern, kSets>(map, load_parts<kPattern, kSets>(lane)));
     return stored * static_cast<std::uint32_t>(sizeof(T)) +
            encode_stream(0, count - stored, Differences<kPattern, kSets>{*this, map}, head);
   }
@@ -338,8 +324,7 @@ struct UnitEncoder {
     if (sums == 1) return encode_differences<kPattern, 1>(head);
     if (sums == 2) return encode_differences<kPattern, 2>(head);
     if (sums == 4) return encode_differences<kPattern, 4>(head);
-    if (sums == 8) return encode_differences<kPattern, 8>(head);
-    return encode_differences<kPattern, 0>(head);
+    return encode_differences<kPattern, kMostSets>(head);
   }
   __device__ __forceinline__ std::uint32_t encode_first(StreamHead& head) {
     find_numbers();

@@ -39,7 +39,8 @@ struct RatedStrides {
   Strides strides;
   double bits = 0, begins = 0;
 };
-inline constexpr std::uint32_t kMostCandidates = 24;
+inline constexpr std::uint32_t kMostCandidates = 24, kMostTaken = 3;  // kMostTaken: strides of a candidate
+inline constexpr std::uint32_t kMostSets = 1u << kMostTaken;          // of them
 struct Candidates {
   std::uint32_t count = 0;
   RatedStrides of[kMostCandidates];

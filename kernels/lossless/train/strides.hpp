@@ -81,7 +81,6 @@ template <class T, class Team, class Note>
 KFN void each_difference(const Trained<T, Team>& chunk, std::uint32_t width, const Strides& strides, const Note& note) {
   using U = typename Trained<T, Team>::U;
   auto& space = *chunk.space;
-  constexpr std::uint32_t kMostSets = 8;  // of the candidates
   const std::uint32_t sets = 1u << strides.count;
   const U* numbers[kMostSets];
   for (std::uint32_t set = 0; set < sets; ++set) {
@@ -116,7 +115,7 @@ KFN void each_difference(const Trained<T, Team>& chunk, std::uint32_t width, con
     else if (sets == 4)
       add.template operator()<4>();
     else
-      add.template operator()<8>();
+      add.template operator()<kMostSets>();
   }
 }
 

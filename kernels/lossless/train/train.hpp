@@ -122,7 +122,7 @@ struct CountedStream {
     else if (strides.count == 2)
       with.template operator()<4>();
     else
-      with.template operator()<8>();
+      with.template operator()<kMostSets>();
   }
   // The symbols of these numbers: space.symbols.
   PYF_MODEL void find_symbols(std::uint32_t count) const {
