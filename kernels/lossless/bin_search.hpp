@@ -60,9 +60,11 @@ class BinSearch {
   KFN bool is_quick() const { return quick_; }
   // The symbol of a difference. For the largest number it depends on quick_: the list ends with it.
   KFN std::uint32_t symbol_of(std::uint32_t width, U difference) const {
-    const U number = to_bin_order<U>(zigzags_, width, difference);
-    if (quick_) return (zigzags_ ? find<true, true>(number) : find<true, false>(number)).symbol;
-    return (zigzags_ ? find<false, true>(number) : find<false, false>(number)).symbol;
+    std::uint32_t symbol = 0;
+    with_kind([&]<bool Quick, bool Zigzags>() {
+      symbol = find<Quick, Zigzags>(to_bin_order<U>(Zigzags, width, difference)).symbol;
+    });
+    return symbol;
   }
   // Calls work.operator()<Quick, Zigzags>() with the arguments of find().
   template <class Work>

@@ -30,7 +30,7 @@ struct Alone {
   KFN static X joined(X own, const Join& /*join*/) {
     return own;
   }
-  // The sum of what the threads before this one have; *all: that of all threads. Waits.
+  // Returns the sum of the numbers `own` of the threads with a lower rank; *all: the sum over all threads. Waits.
   KFN static std::uint32_t sum_before(std::uint32_t own, std::uint32_t* all) {
     *all = own;
     return 0;
@@ -71,7 +71,7 @@ KFN void share(const Team& team, std::uint32_t count, const Work& work) {
   const std::uint32_t most = (count + Team::kSize - 1) / Team::kSize, begin = team.rank() * most;
   work(begin < count ? begin : count, begin + most < count ? begin + most : count);
 }
-// Whether a thread has `own`, and the sum of what all have. Both wait.
+// Whether `own` is true for any thread. Waits, and so does sum_of(), the sum of `own` over all threads.
 template <class Team>
 KFN bool any_of(const Team& team, bool own) {
   return team.joined(own ? 1u : 0u, [](std::uint32_t a, std::uint32_t b) { return a | b; }) != 0;
@@ -79,6 +79,20 @@ KFN bool any_of(const Team& team, bool own) {
 template <class Team, class X>
 KFN X sum_of(const Team& team, X own) {
   return team.joined(own, [](X a, X b) { return static_cast<X>(a + b); });
+}
+
+// Places chosen indices below `count` in their order. choose(begin, end, note) calls note(i) for those of [begin, end),
+// the same ones whenever it is called. Calls put(i, place) for each; returns how many there are. Waits in between.
+template <class Team, class Choose, class Put>
+KFN std::uint32_t place_chosen(const Team& team, std::uint32_t count, const Choose& choose, const Put& put) {
+  std::uint32_t all = 0;
+  share(team, count, [&](std::uint32_t begin, std::uint32_t end) {
+    std::uint32_t own = 0;
+    choose(begin, end, [&](std::uint32_t) { ++own; });
+    std::uint32_t place = team.sum_before(own, &all);
+    choose(begin, end, [&](std::uint32_t i) { put(i, place++); });
+  });
+  return all;
 }
 
 // Sorts by bytes from the lowest on. Bytes that all numbers share are skipped.

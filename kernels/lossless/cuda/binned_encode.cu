@@ -8,6 +8,7 @@
 #include "core/request.hpp"
 #include "lossless/codec.hpp"
 #include "lossless/cuda/encode_params.cuh"
+#include "lossless/train/runs.hpp"
 #include "stages/cuda/batch.cuh"
 #include "stages/entropy/level_tables.hpp"
 #include "stages/entropy/rans_step.hpp"
@@ -93,7 +94,8 @@ Status encode_part(const Request& request, const CudaEncodeBatch& part, std::uin
   job.shape = request.shape;
   job.map = plain_map(request.dtype);
   job.values = count;
-  job.most_units = static_cast<std::uint32_t>((count + kLeastUnit - 1) / kLeastUnit);
+  // Axes::unit_of() gives no smaller units, but for a chunk's only one
+  job.most_units = static_cast<std::uint32_t>((count + kUsualUnitValues - 1) / kUsualUnitValues);
   std::uint32_t resident = 0;
   PYF_TRY(check(encoders.resident(&resident), "occupancy of the kernel that makes models"));
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(

@@ -2,7 +2,6 @@
 // Launchers of the kernel that decodes units of effort "ratio", for a type of values.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "lossless/cuda/binned_unit.cuh"
@@ -12,13 +11,7 @@ namespace pyfilter::cuda {
 
 template <class T, bool kFloat>
 cudaError_t resident_binned(std::uint32_t warps, std::uint32_t* blocks) {
-  int device = 0, processors = 0, of_processor = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_processor, &decode_binned_kernel<T, kFloat>,
-                                                             static_cast<int>(32 * warps), 0));
-  *blocks = static_cast<std::uint32_t>(std::max(1, of_processor) * processors);
-  return cudaSuccess;
+  return resident_blocks(&decode_binned_kernel<T, kFloat>, static_cast<int>(32 * warps), 0, blocks);
 }
 
 template <class T, bool kFloat>

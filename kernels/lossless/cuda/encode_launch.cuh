@@ -2,7 +2,6 @@
 // Launchers of the kernels that encode with effort "ratio", for values of a width.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "lossless/cuda/encode_unit.cuh"
@@ -14,13 +13,7 @@ namespace pyfilter::cuda {
 
 template <class T>
 cudaError_t resident_training(std::uint32_t* blocks) {
-  int device = 0, processors = 0, of_processor = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_processor, &train_bins_kernel<T>,
-                                                             static_cast<int>(kTrainThreads), 0));
-  *blocks = static_cast<std::uint32_t>(std::max(1, of_processor) * processors);
-  return cudaSuccess;
+  return resident_blocks(&train_bins_kernel<T>, static_cast<int>(kTrainThreads), 0, blocks);
 }
 
 template <class T>

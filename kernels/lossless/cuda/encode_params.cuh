@@ -9,6 +9,7 @@
 
 #include "lossless/bin_search.hpp"
 #include "lossless/binned_write.hpp"
+#include "lossless/train/number_values.hpp"
 #include "stages/cuda/params.cuh"
 #include "stages/entropy/slots.hpp"
 
@@ -16,8 +17,6 @@ namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kTrainThreads = 512;
 inline constexpr std::uint32_t kUnitWarps = 8;  // of a thread block that encodes; each encodes a unit
-// The least values of a unit, but for the only one of a chunk.
-inline constexpr std::uint32_t kLeastUnit = 65536;
 
 // The encoder's entry of a symbol in eight bytes; without a frequency the symbol cannot be coded.
 struct CodedEntry {
@@ -52,7 +51,7 @@ struct TrainedChunk {
   BinnedParts model;
   EncodedBins<U> streams[2];
   std::uint64_t dictionary[kMostEntries];
-  std::uint32_t places[4 * kMostEntries];
+  std::uint32_t places[kPatternSlots];
   std::uint32_t text_bytes;
   alignas(8) std::uint8_t text[(most_binned_model_bytes(kMostEntries) + 7) / 8 * 8];
 };

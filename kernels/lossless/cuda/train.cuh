@@ -22,8 +22,7 @@ KFN void few_frequencies(const WarpTeam& few, const std::uint32_t* counts, Frequ
 }
 
 template <class T>
-__device__ void copy_list(const TrainSpace<NumberOf<T>>& space, TrainedChunk<NumberOf<T>>& out) {
-  const TrainTeam team{nullptr};
+__device__ void copy_list(const TrainTeam& team, const TrainSpace<NumberOf<T>>& space, TrainedChunk<NumberOf<T>>& out) {
   each(team, out.model.map.entries, [&](std::uint32_t i) { out.dictionary[i] = space.dictionary[i]; });
   each(team, kPatternSlots, [&](std::uint32_t i) { out.places[i] = space.places[i]; });
   __syncthreads();
@@ -67,7 +66,7 @@ static __global__ void __launch_bounds__(kTrainThreads, 2) train_bins_kernel(con
     __syncthreads();
     const std::uint8_t* const values = job.base.values + chunk * job.base.value_stride;
     train_model(Trained<T, TrainTeam>(team, job.shape, values, job.values, job.map, space), out.model);
-    if (out.model.map.kind == NumberKind::dictionary) copy_list<T>(space, out);
+    if (out.model.map.kind == NumberKind::dictionary) copy_list<T>(team, space, out);
     __syncthreads();
     make_encoded_bins(team, out.model.streams[0], out.streams[0]);
     if (out.model.map.remainders) make_encoded_bins(team, out.model.streams[1], out.streams[1]);

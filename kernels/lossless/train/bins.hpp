@@ -65,13 +65,8 @@ PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint3
       if (is_cut(i, even)) note(i);
     }
   };
-  std::uint32_t cuts = 0;
-  share(team, total, [&](std::uint32_t begin, std::uint32_t end) {
-    std::uint32_t own = 0;
-    each_cut(begin, end, [&](std::uint32_t) { ++own; });
-    std::uint32_t at = team.sum_before(own, &cuts);
-    each_cut(begin, end, [&](std::uint32_t i) { out.before[at++] = i; });
-  });
+  const std::uint32_t cuts =
+      place_chosen(team, total, each_cut, [&](std::uint32_t i, std::uint32_t place) { out.before[place] = i; });
   if (team.rank() == 0) {
     out.count = cuts;
     out.before[cuts] = out.total = total;

@@ -147,14 +147,13 @@ PYF_MODEL void find_grid(const Trained<T, Team>& chunk) {
   constexpr U kInfinity = sizeof(U) == 8 ? static_cast<U>(0x7FF0000000000000ull) : static_cast<U>(0x7F800000u);
   constexpr std::uint32_t kFirst = 64, kNearOfFirst = 56;  // if fewer of the first are near, the others are not tested
   const auto is_tested = [&](U bits) { return (bits & kInfinity) != kInfinity && static_cast<U>(bits << 1) != 0; };
-  std::uint32_t n = 0;
-  share(chunk.team, chunk.rated(), [&](std::uint32_t begin, std::uint32_t end) {
-    std::uint32_t own = 0;
-    for (std::uint32_t i = begin; i < end; ++i) own += is_tested(space.patterns[i]) ? 1 : 0;
-    std::uint32_t at = chunk.team.sum_before(own, &n);
+  const auto each_tested = [&](std::uint32_t begin, std::uint32_t end, const auto& note) {
     for (std::uint32_t i = begin; i < end; ++i)
-      if (is_tested(space.patterns[i])) space.keys[at++] = space.patterns[i];
-  });
+      if (is_tested(space.patterns[i])) note(i);
+  };
+  const std::uint32_t n =
+      place_chosen(chunk.team, chunk.rated(), each_tested,
+                   [&](std::uint32_t i, std::uint32_t place) { space.keys[place] = space.patterns[i]; });
   std::uint32_t* const near_of = space.counts_of[0];
   each(chunk.team, kSymbols, [&](std::uint32_t i) { near_of[i] = 0; });
   chunk.team.wait();
@@ -227,13 +226,12 @@ PYF_MODEL bool collect_patterns(const Trained<T, Team>& chunk, std::uint32_t mos
     chunk.team.wait();
   }
   if (space.used > most) return false;
-  share(chunk.team, kPatternSlots, [&](std::uint32_t begin, std::uint32_t end) {
-    std::uint32_t own = 0, all = 0;
-    for (std::uint32_t i = begin; i < end; ++i) own += space.keys[i] != known ? 1 : 0;
-    std::uint32_t at = 1 + chunk.team.sum_before(own, &all);
+  const auto each_other = [&](std::uint32_t begin, std::uint32_t end, const auto& note) {
     for (std::uint32_t i = begin; i < end; ++i)
-      if (space.keys[i] != known) space.sample[at++] = space.keys[i];
-  });
+      if (space.keys[i] != known) note(i);
+  };
+  place_chosen(chunk.team, kPatternSlots, each_other,
+               [&](std::uint32_t i, std::uint32_t place) { space.sample[1 + place] = space.keys[i]; });
   if (chunk.leads()) space.sample[0] = known;
   return true;
 }

@@ -6,12 +6,29 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace pyfilter::cuda {
 
 #define PYF_CUDA_TRY(call)                                                       \
   do {                                                                           \
     if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
   } while (false)
+
+// Reserves dynamic shared memory for a kernel, if it has any, and counts the thread blocks that run at once.
+template <class Kernel>
+cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes, unsigned* blocks) {
+  int device = 0, processors = 0, each = 0;
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  if (shared_bytes != 0)
+    PYF_CUDA_TRY(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes));
+  *blocks = static_cast<unsigned>(std::max(1, each * processors));
+  return cudaSuccess;
+}
 
 // Allows the next kernel to launch, and waits until all previous kernels have ended and their writes are visible.
 __device__ __forceinline__ void follow() {
