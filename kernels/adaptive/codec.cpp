@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <new>
 #include <vector>
 
+#include "adaptive/step.hpp"
 #include "core/api.hpp"
 #include "core/codec.hpp"
 #include "core/cpu_driver.hpp"
@@ -47,28 +47,6 @@ AdaptivePlan plan_of(const FrameInfo& info) {
   plan.grid.unordered = true;
   set_units(info, plan);
   return plan;
-}
-
-// Chooses the step and the offset for values in [low, high]. The error of a decoded value: half a step, the roundings
-// to binary32 before and after coding, and the rounding of the decoded value. Returns false if the roundings leave too
-// small a step.
-bool choose_step(double low, double high, FrameInfo& info, double* offset) {
-  const bool single = info.dtype == Dtype::f32;
-  const double largest = std::max(std::fabs(low), std::fabs(high));
-  const double middle = low / 2 + high / 2;
-  *offset = single ? static_cast<double>(static_cast<float>(middle)) : middle;
-  int exponent = 0;
-  std::frexp(largest, &exponent);
-  const double half_ulp = std::ldexp(1.0, exponent - (single ? 25 : 54));
-  const double usable = info.bound - 2 * half_ulp;
-  if (!(usable > info.bound / 4)) return false;
-  const double reach = (high / 2 - low / 2) / usable;
-  if (!(reach < 0x1p20)) return false;
-  double step = 2 * usable / (1 + (reach + 2) * 0x1p-22) * (1 - 0x1p-20);
-  if (single) step = static_cast<double>(static_cast<float>(step)) * (1 - 0x1p-24);
-  if (single) step = static_cast<double>(static_cast<float>(step));
-  info.step = step;
-  return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
 }
 
 // A prediction plus a code is hardly ever exactly 0, but zeros must come back as zeros. Whether the zeros are so many
@@ -243,7 +221,8 @@ bool settle(const Request& request, const void* values, FrameInfo& info, double*
   ranged.has_fill = info.has_sentinel;
   ranged.fill = info.sentinel;
   double low = 0, high = 0;
-  return find_value_range(ranged, values, info.value_count, &low, &high) && choose_step(low, high, info, offset);
+  return find_value_range(ranged, values, info.value_count, &low, &high) &&
+         choose_scale(info.dtype == Dtype::f32, info.bound, low, high, offset, &info.step);
 }
 
 Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,

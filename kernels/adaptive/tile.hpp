@@ -251,6 +251,39 @@ PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t ste
   });
 }
 
+// The codes of a step, and the values that the decoder will have. `exact`, `origin`: lanes with a stored value instead.
+struct CodedStep {
+  Floats code, value;
+  std::uint32_t exact, origin;
+};
+
+// The encoder's closed loop. t: the numbers to code; masks: of the lanes in `bits` that have a special value, a value
+// to be stored, and one that must keep its r.
+template <class Wave>
+PYF_ON_LANES CodedStep code_step(const Wave& wave, const Place& place, std::uint32_t step, const Expected& e,
+                                 const Floats& t, const Floats& unit, const Floats& per_unit, std::uint32_t bits,
+                                 std::uint32_t sentinel, std::uint32_t wanted_exact, std::uint32_t kept) {
+  const Floats difference = t - e.value;
+  const Ints fits = absolute(difference) < Floats::all(kFarthest);
+  const std::uint32_t exact = (wanted_exact | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
+  const Floats code = nearest(difference * per_unit);
+  CodedStep s{code, fused(code, unit, e.value), exact, 0};
+  if (kept != 0) {  // r is stored if no code gives it
+    s.origin = kept & ~bits_of_condition((s.value == t) & fits);
+    const Ints is_origin = condition_of_bits(s.origin);
+    s.value = select(is_origin, t, s.value);
+    s.code = as_floats(bits_of(s.code) & ~is_origin);
+  }
+  if ((sentinel | exact) != 0) {
+    const Floats other = stand_in(wave, place, step);
+    const Ints usable = absolute(t) < Floats::all(kFarthest);
+    const Ints is_exact = condition_of_bits(exact), is_special = condition_of_bits(sentinel | exact);
+    s.value = select(is_special, select(is_exact & usable, t, other), s.value);
+    s.code = as_floats(bits_of(s.code) & ~is_special);
+  }
+  return s;
+}
+
 // The number of turns of a pass through its lattice.
 PYF_ON_LANES std::uint32_t turns_of(bool refining, TileKind kind) {
   return refining ? static_cast<std::uint32_t>(kind) : 1;

@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "adaptive/cpu/stream.hpp"
 #include "adaptive/cpu/work.hpp"
+#include "adaptive/scale.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/status.hpp"
 #include "core/wire.hpp"
@@ -30,15 +30,8 @@ constexpr std::size_t record_bytes(std::size_t tiles) {
 constexpr std::size_t unit_scratch_bytes(std::size_t tiles) { return Work::bytes() + record_bytes(tiles) + 1024; }
 
 template <class T>
-using ValueBits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
-template <class T>
-KFN float normalised(const AdaptivePlan& plan, double inverse, T x) {
-  return static_cast<float>((static_cast<double>(x) - plan.offset) * inverse);
-}
-template <class T>
-KFN T reconstructed(const AdaptivePlan& plan, float r) {
-  return static_cast<T>(plan.offset + plan.step * static_cast<double>(r));
+KFN ChunkScale<T> scale_of_plan(const AdaptivePlan& plan) {
+  return {plan.offset, plan.step, plan.bound, plan.sentinel, plan.has_sentinel};
 }
 
 inline void shape_dense(Dense& d, const AdaptiveTile& tile) {
@@ -59,8 +52,7 @@ KFN T value_at(const void* values, std::uint64_t index) {
 template <class T>
 inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
   shape_dense(d, tile);
-  const double inverse = 1 / plan.step;
-  const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
+  const ChunkScale<T> scale = scale_of_plan<T>(plan);
   const bool plain = tile.value_stride == 1 && !plan.has_sentinel && plan.origin_values == nullptr;
   bool any = false, others = false;
   const auto keep = [&](std::uint64_t index, T value, float& t, std::uint8_t& kind) {
@@ -79,7 +71,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       if (plain) {
         std::uint32_t largest = 0;  // bits of the magnitude: NaN is the largest
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
-          to[x] = normalised(plan, inverse, value_at<T>(values, from + x));
+          to[x] = scale.normalised(value_at<T>(values, from + x));
           largest = std::max(largest, std::bit_cast<std::uint32_t>(to[x]) & 0x7FFFFFFF);
         }
         std::memset(kinds, kCoded, d.lengths[y]);
@@ -87,14 +79,12 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
-        const bool special = plan.has_sentinel &&
-                             (std::bit_cast<ValueBits<T>>(value) == sentinel || (sentinel == 0 && value == 0));  // -0.0
-        const float t = normalised(plan, inverse, value);
-        const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN included
-        to[x] = special ? 0 : far ? kFarthest : t;
-        kinds[x] = special ? kSentinel : far ? kExact : kCoded;
-        any = any | special;
-        others = others | special | far;
+        float t = 0;
+        const ValueKind kind = scale.kind_of(value, &t);
+        to[x] = t;
+        kinds[x] = kind;
+        any = any | (kind == kSentinel);
+        others = others | (kind != kCoded);
         if (plan.origin_values != nullptr) keep(from + x * tile.value_stride, value, to[x], kinds[x]);
       }
     }
@@ -105,8 +95,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
 // Marks values outside the bound after decoding, and decoded zeros whose value was not zero. Returns their number.
 template <class T>
 inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
-  const double bound = plan.bound * (1 - 0x1p-40);
-  const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
+  const ChunkScale<T> scale = scale_of_plan<T>(plan);
   std::size_t marked = 0;
   for (std::uint32_t z = 0; z < d.planes; ++z)
     for (std::uint32_t y = 0; y < d.rows; ++y) {
@@ -117,20 +106,16 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
         std::uint64_t largest = 0;  // bits of the largest error: NaN is the largest
         ValueBits<T> least = static_cast<ValueBits<T>>(~ValueBits<T>{0});
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
-          const T value = value_at<T>(values, from + x), decoded = reconstructed<T>(plan, r[x]);
+          const T value = value_at<T>(values, from + x), decoded = scale.reconstructed(r[x]);
           const double error = static_cast<double>(value) - static_cast<double>(decoded);
           largest = std::max(largest, std::bit_cast<std::uint64_t>(error) & ~std::uint64_t{0} >> 1);
           least = std::min(least, static_cast<ValueBits<T>>(std::bit_cast<ValueBits<T>>(value) << 1));
         }
-        if (largest <= std::bit_cast<std::uint64_t>(bound) && least != 0) continue;
+        if (largest <= std::bit_cast<std::uint64_t>(scale.bound) && least != 0) continue;
       }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         if (kinds[x] != kCoded) continue;
-        const T value = value_at<T>(values, from + x * tile.value_stride), decoded = reconstructed<T>(plan, r[x]);
-        const double error = static_cast<double>(value) - static_cast<double>(decoded);
-        const bool fits = (error <= bound) & (error >= -bound) & ((value != 0) | (decoded == 0)) &
-                          !(plan.has_sentinel && std::bit_cast<ValueBits<T>>(decoded) == sentinel);
-        if (fits) continue;
+        if (scale.fits(value_at<T>(values, from + x * tile.value_stride), r[x])) continue;
         kinds[x] = kExact;
         ++marked;
       }

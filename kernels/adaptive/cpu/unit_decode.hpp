@@ -44,7 +44,7 @@ inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattic
                         StreamReader& stream, StoredValues& stored, T* exact_values) {
   Steps& s = w.steps;
   const Layout& l = w.wave.layout;
-  const double inverse = 1 / plan.step;
+  const ChunkScale<T> scale = scale_of_plan<T>(plan);
   const Floats unit = Floats::all(kUnits[w.wave.pass->unit]);
   each_step(w.wave, lattice.lengths, turn,
             [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
@@ -75,7 +75,7 @@ inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattic
                   if ((step_codes.exact >> lane & 1) != 0) {
                     const T stored_value = stored.take<T>();
                     exact_values[at] = stored_value;
-                    const float t = normalised(plan, inverse, stored_value);
+                    const float t = scale.normalised(stored_value);
                     if ((t < kFarthest) & (t > -kFarthest)) others[lane] = t;
                   }
                   if ((step_codes.origin >> lane & 1) != 0) {
@@ -111,7 +111,8 @@ template <class T>
 inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const Dense& d, const T* exact_values,
                        void* out) {
   auto* const to = static_cast<std::uint8_t*>(out);
-  const T sentinel = std::bit_cast<T>(static_cast<ValueBits<T>>(plan.sentinel));
+  const ChunkScale<T> scale = scale_of_plan<T>(plan);
+  const T sentinel = std::bit_cast<T>(scale.sentinel);
   for (std::uint32_t z = 0; z < d.planes; ++z)
     for (std::uint32_t y = 0; y < d.rows; ++y) {
       const std::uint64_t first = tile.row(z, y);
@@ -120,7 +121,7 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
           plan.decoded_r == nullptr) {
         std::uint8_t* const row = to + (first - plan.start) * sizeof(T);
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
-          const T value = reconstructed<T>(plan, d.values[from + x]);
+          const T value = scale.reconstructed(d.values[from + x]);
           std::memcpy(row + x * sizeof(T), &value, sizeof(T));
         }
         continue;
@@ -133,7 +134,7 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
           plan.decoded_r[index] = d.values[from + x];
           plan.decoded_kinds[index] = kind;
         }
-        const T value = kind == kCoded      ? reconstructed<T>(plan, d.values[from + x])
+        const T value = kind == kCoded      ? scale.reconstructed(d.values[from + x])
                         : kind == kSentinel ? sentinel
                                             : exact_values[from + x];
         std::memcpy(to + (index - plan.start) * sizeof(T), &value, sizeof(T));

@@ -179,37 +179,20 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
             [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
               const std::size_t at = std::size_t{step} * kRows;
               const Expected e = expect(w.wave, place, step);
-              const Floats t = Floats::load(s.targets + at), difference = t - e.value;
-              const Ints fits = absolute(difference) < Floats::all(kFarthest);
               const std::uint32_t sentinel = s.wanted_sentinel[step] & bits;
               s.sentinel[step] |= sentinel;
-              const std::uint32_t kept = s.kept[step] & bits;
-              const std::uint32_t exact = (s.wanted_exact[step] | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
-              Floats code = nearest(difference * per_unit), value = fused(code, unit, e.value);
-              std::uint32_t origin = 0;
-              if (kept != 0) {  // r is stored if no code gives it
-                origin = kept & ~bits_of_condition((value == t) & fits);
-                const Ints is_origin = condition_of_bits(origin);
-                value = select(is_origin, t, value);
-                code = as_floats(bits_of(code) & ~is_origin);
-              }
-              if ((sentinel | exact) != 0) {
-                const Floats other = stand_in(w.wave, place, step);
-                const Ints usable = absolute(t) < Floats::all(kFarthest);
-                const Ints is_exact = condition_of_bits(exact), is_special = condition_of_bits(sentinel | exact);
-                value = select(is_special, select(is_exact & usable, t, other), value);
-                code = as_floats(bits_of(code) & ~is_special);
-              }
+              const CodedStep coded = code_step(w.wave, place, step, e, Floats::load(s.targets + at), unit, per_unit,
+                                                bits, sentinel, s.wanted_exact[step], s.kept[step] & bits);
               s.coded[step] = bits;
-              s.exact[step] = exact;
-              s.origin[step] = origin;
-              integer_of(code).store(s.codes + at);
+              s.exact[step] = coded.exact;
+              s.origin[step] = coded.origin;
+              integer_of(coded.code).store(s.codes + at);
               e.set.store(s.sets + at);
               e.range.store(s.ranges + at);
               e.distance.store(s.distances + at);
-              store_values(w.wave, place, step, bits, active, value);
+              store_values(w.wave, place, step, bits, active, coded.value);
               float* const sizes = w.wave.sizes + std::size_t{step} * kLaneStride;
-              select(active, least(absolute(code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
+              select(active, least(absolute(coded.code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
             });
 }
 

@@ -85,6 +85,12 @@ PYF_LANES Ints gather(const std::uint32_t* table, const Ints& index) {
   return {static_cast<std::int32_t>(table[index.v])};
 }
 
+// The nearest integer, for |a| < 2^22, and the same as an integer.
+PYF_LANES Floats nearest(const Floats& a) {
+  const Floats magic = Floats::all(12582912.0f);
+  return (a + magic) - magic;
+}
+PYF_LANES Ints integer_of(const Floats& a) { return bits_of(a + Floats::all(12582912.0f)) - Ints::all(0x4B400000); }
 PYF_LANES Floats float_of(const Ints& a) {  // |a| < 2^22
   return as_floats(a + Ints::all(0x4B400000)) - Floats::all(12582912.0f);
 }

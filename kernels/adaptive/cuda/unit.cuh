@@ -4,55 +4,17 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "adaptive/cuda/output.cuh"
+#include "adaptive/cuda/pass.cuh"
 #include "adaptive/cuda/planes.cuh"
 #include "adaptive/cuda/stream.cuh"
-#include "adaptive/known.hpp"
+#include "adaptive/scale.hpp"
 #include "stages/cuda/directory.cuh"
 
 namespace pyfilter::cuda {
 
-// How units are decoded: in rings for one kind of tile, or in flat memory.
-enum class UnitMode : std::uint32_t { flat = 0, line = 1, plane = 2, volume = 3 };
-
-template <TileKind K>
-struct KindOf<RingCells<K, false>> {
-  using Sizes = RingCells<K, true>;
-
-  static constexpr TileKind kind = K;
-  static constexpr std::uint32_t range_taps = 2 * static_cast<std::uint32_t>(K) + 1;
-  PYF_ON_LANES static constexpr bool refines(const WavePass&) { return false; }
-};
-
-inline constexpr std::uint32_t kMaskRing = 128;
 inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
-
-// Masks of steps: a ring of the last ones, or all (flat).
-template <bool kFlat>
-struct StepMasks {
-  std::uint32_t* words;
-
-  __device__ __forceinline__ std::uint32_t& operator[](std::ptrdiff_t step) const {
-    return kFlat ? words[step] : words[static_cast<std::uint32_t>(step) % kMaskRing];
-  }
-};
-
-// Shared memory of a warp.
-template <UnitMode kMode>
-struct UnitMemory {
-  static constexpr bool kFlat = kMode == UnitMode::flat;
-  using Cells = std::conditional_t<kFlat, FlatCells, RingCells<static_cast<TileKind>(kMode), false>>;
-
-  WavePass pass;
-  WaveOf<Cells> wave;
-  Dense dense;
-  Lattice lattice;
-  AdaptiveTile tile;
-  std::uint32_t first_of_level[kContextLevels];
-  std::uint32_t masks[kFlat ? 1 : kMaskRing];
-};
 
 // State of the unit that a warp decodes.
 template <class T, UnitMode kMode>
@@ -63,7 +25,7 @@ struct Unit {
   const AdaptiveDecode& job;
   const DecodeFrame& frame;
   const OpenFrame& open;
-  double offset, step_size;
+  ChunkScale<T> scale;
   T* out;
   const std::uint32_t* slots;
   UnitScratch scratch;  // flat
@@ -75,14 +37,8 @@ struct Unit {
   // ---- values
 
   __device__ __forceinline__ StepMasks<kFlat> masks() const {
-    if constexpr (kFlat) return {scratch.masks + UnitScratch::kMaskMargin};
+    if constexpr (kFlat) return {flat_masks(scratch)};
     return {memory.masks};
-  }
-  __device__ __forceinline__ float normalised(T x) const {
-    return static_cast<float>((static_cast<double>(x) - offset) * (1 / step_size));
-  }
-  __device__ __forceinline__ T reconstructed(float r) const {
-    return static_cast<T>(offset + step_size * static_cast<double>(r));
   }
   // Returns the lane's next verbatim value (`exact`) or stored r (`origin`). Lanes take them in order.
   __device__ __forceinline__ const std::uint32_t* take_stored(std::uint32_t exact, std::uint32_t origin) {
@@ -107,11 +63,11 @@ struct Unit {
       std::memcpy(&value, &frame.sentinel, sizeof(T));
     } else if ((exact & own) != 0) {
       std::memcpy(&value, from, sizeof(T));
-      const float t = normalised(value);
+      const float t = scale.normalised(value);
       if (t < kFarthest && t > -kFarthest) r = t;
     } else {
       r = std::bit_cast<float>(from[0]);
-      value = reconstructed(r);
+      value = scale.reconstructed(r);
     }
   }
 
@@ -136,7 +92,7 @@ struct Unit {
     const StepCodes codes = stream.read(memory.first_of_level, slots, level, bits & ~sentinel, coded);
     Floats code = float_of(codes.codes), value = fused(code, Floats::all(wave.pass->unit), e.value);
     const std::uint32_t special = sentinel | codes.exact | codes.origin;
-    T decoded = reconstructed(value.v);
+    T decoded = scale.reconstructed(value.v);
     if (special != 0) {
       special_values(sentinel, codes.exact, codes.origin, stand_in(wave, place, step).v, decoded, value.v);
       code = as_floats(bits_of(code) & ~condition_of_bits(special));
@@ -199,118 +155,14 @@ struct Unit {
     }
   }
 
-  // ---- passes
+  // ---- tiles
 
-  // Loads the weights of a pass; each of 16 lanes loads a set.
-  __device__ __forceinline__ void load_pass(const PassModel& model) const {
-    WavePass& pass = memory.pass;
-    const auto& wave = memory.wave;
-    const std::uint32_t fours = (model.taps + 3) / 4, feature_fours = (wave.features + 3) / 4;
-    for (std::uint32_t i = this_lane(); i < kSets * 4 * fours; i += kRows) {
-      const std::uint32_t set = i / (4 * fours), k = i % (4 * fours);
-      pass.weights[set][k] = k < model.taps ? model.weights[k][set] : 0;
-    }
-    for (std::uint32_t i = this_lane(); i < kSets * 4 * feature_fours; i += kRows) {
-      const std::uint32_t set = i / (4 * feature_fours), k = i % (4 * feature_fours);
-      pass.scales[set][k] = k < wave.features ? model.scales[wave.feature[k]][set] : 0;
-    }
-    if (this_lane() < kSets) {
-      const std::uint32_t set = this_lane();
-      pass.constant[set] = model.scales[kConstantFeature][set];
-      pass.of_range[set] = model.scales[kRangeFeature][set];
-      pass.of_distance[set] = model.scales[kDistanceFeature][set];
-      pass.factors[set] = model.factors[set];
-    }
-    for (std::uint32_t k = this_lane(); k < 4 * fours; k += kRows) pass.taps_at[k] = k < model.taps ? wave.tap[k] : 0;
-    for (std::uint32_t k = this_lane(); k < 4 * feature_fours; k += kRows)
-      pass.features_at[k] = k < wave.features ? wave.code_tap[wave.feature[k]] : 0;
-    if (this_lane() < kMostClasses - 1) pass.thresholds[this_lane()] = model.thresholds[this_lane()];
-    if (this_lane() == 0) {
-      pass.tap_fours = fours;
-      pass.feature_fours = feature_fours;
-      const float units[4] = {kUnits[0], kUnits[1], kUnits[2], kUnits[3]};
-      pass.unit = units[model.unit];
-      pass.classes = model.classes;
-      pass.refining = model.refining;
-    }
-  }
-  // Spreads the masks of the points that are known before a refining pass.
-  __device__ __forceinline__ void spread_masks() const {
-    const auto& wave = memory.wave;
-    const Lattice& lattice = memory.lattice;
-    for (std::uint32_t i = this_lane(); i < UnitScratch::kMaskMargin + wave.layout.steps(); i += kRows)
-      scratch.masks[i] = 0;
-    __syncwarp();
-    if (!memory.pass.refining) return;
-    const std::uint32_t y = this_lane(), by_z = wave.kind == TileKind::volume ? 2 : 1;
-    if (y >= lattice.rows || (wave.kind != TileKind::line && y % 2 != 0)) return;
-    for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
-      for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
-        if (memory.dense.kinds[lattice.index(memory.dense, z, y, x)] == kSentinel)
-          atomicOr(&masks()[wave.layout.step(static_cast<int>(z), static_cast<int>(y), static_cast<int>(x))], 1u << y);
-  }
-  __device__ __forceinline__ void begin_pass(const PassModel& model) const {
-    auto& wave = memory.wave;
-    if (this_lane() == 0) {
-      memory.lattice = Lattice(memory.dense, job.grid.kind, model.log2);
-      if constexpr (kFlat) {
-        wave.kind = job.grid.kind;
-        wave.range_taps = job.taps.ranges.count;
-      }
-      wave.layout = make_layout(job.grid.kind, model.refining, memory.lattice.planes, memory.lattice.rows,
-                                memory.lattice.columns);
-      if constexpr (kFlat) {
-        wave.values.first = scratch.values + wave.layout.before();
-        wave.sizes.first = scratch.sizes + wave.layout.before();
-      } else {
-        using Shape = RingShape<static_cast<TileKind>(kMode)>;
-        wave.layout.step_cells = Shape::kStep;
-        wave.layout.plane_cells = -Shape::kPlane;
-      }
-      wave.pass = &memory.pass;
-      wave.set_neighbours(model, model.refining ? job.taps.refining : job.taps.causal,
-                          model.refining ? job.taps.refining_codes : job.taps.causal_codes, job.taps.ranges);
-    }
-    __syncwarp();
-    load_pass(model);
-    if constexpr (kFlat) {
-      const auto floats = static_cast<std::uint32_t>(wave.layout.floats());
-      for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.values[i] = scratch.sizes[i] = 0;
-    } else {
-      for (std::uint32_t i = this_lane(); i < RingShape<static_cast<TileKind>(kMode)>::kCells; i += kRows)
-        ring_memory()[i] = 0;
-      for (std::uint32_t i = this_lane(); i < kMaskRing; i += kRows) memory.masks[i] = 0;
-    }
-    __syncwarp();
-    if constexpr (kFlat) {
-      spread_masks();
-      if (memory.pass.refining)
-        for (std::uint32_t row = this_lane(); row < known_rows(wave); row += kRows)
-          fill_known_row(wave, memory.dense, memory.lattice, row);
-      __syncwarp();
-    }
-  }
   __device__ __forceinline__ void decode_tile(std::uint64_t number, bool has_masks) {
-    __syncwarp();
-    if (this_lane() == 0) {
-      const AdaptiveTile tile = job.grid.tile(number);
-      memory.tile = tile;
-      Dense& dense = memory.dense;
-      dense.planes = tile.planes;
-      dense.rows = tile.rows;
-      dense.columns = tile.columns;
-      for (std::uint32_t y = 0; y < kRows; ++y) dense.lengths[y] = y < tile.rows ? tile.length(y) : 0;
-      if constexpr (kFlat) {
-        dense.values = scratch.dense_values;
-        dense.sizes = scratch.dense_sizes;
-        dense.kinds = scratch.kinds;
-      }
-    }
-    __syncwarp();
+    begin_tile(memory, job.grid, number, scratch);
     const std::uint32_t levels = kFlat ? open.model.levels : 0;
 #pragma unroll 1
     for (std::uint32_t p = 0; p <= levels; ++p) {
-      begin_pass(open.model.passes[p]);
+      begin_pass(memory, job.grid.kind, job.taps, open.model.passes[p], scratch);
       const std::uint32_t turns = turns_of(memory.pass.refining, job.grid.kind);
 #pragma unroll 1
       for (std::uint32_t turn = 1; turn <= turns; ++turn) {
@@ -350,8 +202,7 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
                       job,
                       frame,
                       open,
-                      open.offset,
-                      frame.step,
+                      {open.offset, frame.step, frame.bound, frame.sentinel, frame.has_sentinel != 0},
                       reinterpret_cast<T*>(frame.out),
                       job.slots_of(frame_number),
                       scratch,

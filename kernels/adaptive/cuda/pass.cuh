@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of a warp for a tile, and the start of a pass over it (cpu/work.hpp has the CPU's). Tiles without refining
+// passes may be decoded in rings of steps in shared memory; others lie in global memory.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "adaptive/cuda/params.cuh"
+#include "adaptive/known.hpp"
+#include "adaptive/tile.hpp"
+
+namespace pyfilter::cuda {
+
+// How units are decoded: in rings for one kind of tile, or in flat memory.
+enum class UnitMode : std::uint32_t { flat = 0, line = 1, plane = 2, volume = 3 };
+
+template <TileKind K>
+struct KindOf<RingCells<K, false>> {
+  using Sizes = RingCells<K, true>;
+
+  static constexpr TileKind kind = K;
+  static constexpr std::uint32_t range_taps = 2 * static_cast<std::uint32_t>(K) + 1;
+  PYF_ON_LANES static constexpr bool refines(const WavePass&) { return false; }
+};
+
+inline constexpr std::uint32_t kMaskRing = 128;
+
+// Masks of steps: a ring of the last ones, or all (flat).
+template <bool kFlat>
+struct StepMasks {
+  std::uint32_t* words;
+
+  __device__ __forceinline__ std::uint32_t& operator[](std::ptrdiff_t step) const {
+    return kFlat ? words[step] : words[static_cast<std::uint32_t>(step) % kMaskRing];
+  }
+};
+
+// Shared memory of a warp.
+template <UnitMode kMode>
+struct UnitMemory {
+  static constexpr bool kFlat = kMode == UnitMode::flat;
+  using Cells = std::conditional_t<kFlat, FlatCells, RingCells<static_cast<TileKind>(kMode), false>>;
+
+  WavePass pass;
+  WaveOf<Cells> wave;
+  Dense dense;
+  Lattice lattice;
+  AdaptiveTile tile;
+  std::uint32_t first_of_level[kContextLevels];
+  std::uint32_t masks[kFlat ? 1 : kMaskRing];
+};
+
+template <UnitMode kMode>
+PYF_LANES void begin_tile(UnitMemory<kMode>& memory, const AdaptiveGrid& grid, std::uint64_t number,
+                          const UnitScratch& scratch) {
+  __syncwarp();
+  if (this_lane() == 0) {
+    const AdaptiveTile tile = grid.tile(number);
+    memory.tile = tile;
+    Dense& dense = memory.dense;
+    dense.planes = tile.planes;
+    dense.rows = tile.rows;
+    dense.columns = tile.columns;
+    for (std::uint32_t y = 0; y < kRows; ++y) dense.lengths[y] = y < tile.rows ? tile.length(y) : 0;
+    if constexpr (kMode == UnitMode::flat) {
+      dense.values = scratch.dense_values;
+      dense.sizes = scratch.dense_sizes;
+      dense.kinds = scratch.kinds;
+    }
+  }
+  __syncwarp();
+}
+
+// Loads the weights of a pass; each of 16 lanes loads a set.
+template <UnitMode kMode>
+PYF_LANES void load_pass(UnitMemory<kMode>& memory, const PassModel& model) {
+  WavePass& pass = memory.pass;
+  const auto& wave = memory.wave;
+  const std::uint32_t fours = (model.taps + 3) / 4, feature_fours = (wave.features + 3) / 4;
+  for (std::uint32_t i = this_lane(); i < kSets * 4 * fours; i += kRows) {
+    const std::uint32_t set = i / (4 * fours), k = i % (4 * fours);
+    pass.weights[set][k] = k < model.taps ? model.weights[k][set] : 0;
+  }
+  for (std::uint32_t i = this_lane(); i < kSets * 4 * feature_fours; i += kRows) {
+    const std::uint32_t set = i / (4 * feature_fours), k = i % (4 * feature_fours);
+    pass.scales[set][k] = k < wave.features ? model.scales[wave.feature[k]][set] : 0;
+  }
+  if (this_lane() < kSets) {
+    const std::uint32_t set = this_lane();
+    pass.constant[set] = model.scales[kConstantFeature][set];
+    pass.of_range[set] = model.scales[kRangeFeature][set];
+    pass.of_distance[set] = model.scales[kDistanceFeature][set];
+    pass.factors[set] = model.factors[set];
+  }
+  for (std::uint32_t k = this_lane(); k < 4 * fours; k += kRows) pass.taps_at[k] = k < model.taps ? wave.tap[k] : 0;
+  for (std::uint32_t k = this_lane(); k < 4 * feature_fours; k += kRows)
+    pass.features_at[k] = k < wave.features ? wave.code_tap[wave.feature[k]] : 0;
+  if (this_lane() < kMostClasses - 1) pass.thresholds[this_lane()] = model.thresholds[this_lane()];
+  if (this_lane() == 0) {
+    pass.tap_fours = fours;
+    pass.feature_fours = feature_fours;
+    const float units[4] = {kUnits[0], kUnits[1], kUnits[2], kUnits[3]};
+    pass.unit = units[model.unit];
+    pass.classes = model.classes;
+    pass.refining = model.refining;
+  }
+}
+
+// Masks of the steps of a tile in global memory; there are some before step 0.
+PYF_LANES std::uint32_t* flat_masks(const UnitScratch& scratch) { return scratch.masks + UnitScratch::kMaskMargin; }
+
+// Clears masks, then spreads those of the points that are known before a refining pass.
+PYF_LANES void spread_masks(const UnitMemory<UnitMode::flat>& memory, const UnitScratch& scratch) {
+  const auto& wave = memory.wave;
+  const Lattice& lattice = memory.lattice;
+  for (std::uint32_t i = this_lane(); i < UnitScratch::kMaskMargin + wave.layout.steps(); i += kRows)
+    scratch.masks[i] = 0;
+  __syncwarp();
+  if (!memory.pass.refining) return;
+  const std::uint32_t y = this_lane(), by_z = wave.kind == TileKind::volume ? 2 : 1;
+  if (y >= lattice.rows || (wave.kind != TileKind::line && y % 2 != 0)) return;
+  for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
+    for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
+      if (memory.dense.kinds[lattice.index(memory.dense, z, y, x)] == kSentinel)
+        atomicOr(flat_masks(scratch) + wave.layout.step(static_cast<int>(z), static_cast<int>(y), static_cast<int>(x)),
+                 1u << y);
+}
+
+template <UnitMode kMode>
+PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const AdaptiveTaps& taps, const PassModel& model,
+                          const UnitScratch& scratch) {
+  constexpr bool kFlat = kMode == UnitMode::flat;
+  auto& wave = memory.wave;
+  if (this_lane() == 0) {
+    memory.lattice = Lattice(memory.dense, kind, model.log2);
+    if constexpr (kFlat) {
+      wave.kind = kind;
+      wave.range_taps = taps.ranges.count;
+    }
+    wave.layout = make_layout(kind, model.refining, memory.lattice.planes, memory.lattice.rows, memory.lattice.columns);
+    if constexpr (kFlat) {
+      wave.values.first = scratch.values + wave.layout.before();
+      wave.sizes.first = scratch.sizes + wave.layout.before();
+    } else {
+      using Shape = RingShape<static_cast<TileKind>(kMode)>;
+      wave.layout.step_cells = Shape::kStep;
+      wave.layout.plane_cells = -Shape::kPlane;
+    }
+    wave.pass = &memory.pass;
+    wave.set_neighbours(model, model.refining ? taps.refining : taps.causal,
+                        model.refining ? taps.refining_codes : taps.causal_codes, taps.ranges);
+  }
+  __syncwarp();
+  load_pass(memory, model);
+  if constexpr (kFlat) {
+    const auto floats = static_cast<std::uint32_t>(wave.layout.floats());
+    for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.values[i] = scratch.sizes[i] = 0;
+  } else {
+    for (std::uint32_t i = this_lane(); i < RingShape<static_cast<TileKind>(kMode)>::kCells; i += kRows)
+      ring_memory()[i] = 0;
+    for (std::uint32_t i = this_lane(); i < kMaskRing; i += kRows) memory.masks[i] = 0;
+  }
+  __syncwarp();
+  if constexpr (kFlat) {
+    spread_masks(memory, scratch);
+    if (memory.pass.refining)
+      for (std::uint32_t row = this_lane(); row < known_rows(wave); row += kRows)
+        fill_known_row(wave, memory.dense, memory.lattice, row);
+    __syncwarp();
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The step and the offset of a chunk (FORMAT.md), for encoders on CPU and GPU.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+// Chooses the step and the offset for values in [low, high]. The error of a decoded value: half a step, the roundings
+// to binary32 before and after coding, and the rounding of the decoded value. Returns false if the roundings leave too
+// small a step.
+KFN bool choose_scale(bool single, double bound, double low, double high, double* offset, double* chosen) {
+  const double lowest = low < 0 ? -low : low, highest = high < 0 ? -high : high,
+               largest = lowest < highest ? highest : lowest, middle = low / 2 + high / 2;
+  *offset = single ? static_cast<double>(static_cast<float>(middle)) : middle;
+  int exponent = 0;
+  frexp(largest, &exponent);
+  const double half_ulp = ldexp(1.0, exponent - (single ? 25 : 54));
+  const double usable = bound - 2 * half_ulp;
+  if (!(usable > bound / 4)) return false;
+  const double reach = (high / 2 - low / 2) / usable;
+  if (!(reach < 0x1p20)) return false;
+  double step = 2 * usable / (1 + (reach + 2) * 0x1p-22) * (1 - 0x1p-20);
+  if (single) step = static_cast<double>(static_cast<float>(step)) * (1 - 0x1p-24);
+  if (single) step = static_cast<double>(static_cast<float>(step));
+  *chosen = step;
+  return step > 4 * static_cast<double>(std::numeric_limits<float>::min()) &&
+         1 / step <= std::numeric_limits<double>::max();
+}
+
+}  // namespace pyfilter
