@@ -49,10 +49,8 @@ AdaptivePlan plan_of(const FrameInfo& info) {
   return plan;
 }
 
-// A prediction plus a code is hardly ever exactly 0, but zeros must come back as zeros. Whether the zeros are so many
-// that they are coded as special values; otherwise they are stored verbatim.
 template <class T>
-bool many_zeros(const void* values, std::uint64_t count, std::uint64_t tiles) {
+std::uint64_t count_zeros(const void* values, std::uint64_t count) {
   const auto* from = static_cast<const std::uint8_t*>(values);
   std::uint64_t zeros = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -60,14 +58,15 @@ bool many_zeros(const void* values, std::uint64_t count, std::uint64_t tiles) {
     std::memcpy(&x, from + i * sizeof(T), sizeof(T));
     zeros += x == 0 ? 1 : 0;
   }
-  return zeros > 2 * tiles;
+  return zeros;
 }
 void choose_zero_sentinel(const void* values, FrameInfo& info) {
   if (info.has_sentinel) return;
   const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, false).tiles();
   info.sentinel = 0;
-  info.has_sentinel = info.dtype == Dtype::f32 ? many_zeros<float>(values, info.value_count, tiles)
-                                               : many_zeros<double>(values, info.value_count, tiles);
+  const std::uint64_t zeros = info.dtype == Dtype::f32 ? count_zeros<float>(values, info.value_count)
+                                                       : count_zeros<double>(values, info.value_count);
+  info.has_sentinel = has_many_zeros(zeros, tiles);
 }
 
 // Reads the offset and the model of a payload.
@@ -181,12 +180,7 @@ Status encode_streams(const Request& request, const void* values, double offset,
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory to train a model of the chunk");
   }
-  const double of_tile = bits / static_cast<double>(plan.tiles.tiles());
-  std::uint8_t log2 = 0;
-  while (log2 < kMostTilesLog2 && of_tile * (1u << log2) < static_cast<double>(kStreamBits) &&
-         (std::uint64_t{1} << log2) < plan.tiles.tiles())
-    ++log2;
-  info.parameters[kUnitLog2] = log2;
+  info.parameters[kUnitLog2] = static_cast<std::uint8_t>(unit_log2_of(bits, plan.tiles.tiles()));
   set_units(info, plan);
   make_adaptive_tables(*model, true, *tables);
   plan.model = model.get();
@@ -322,7 +316,7 @@ const Codec kAdaptiveCodec{
     .decode = decode,
     .may_be_pointwise = false,
     .closed_loop = true,
-    .encodes_on_devices = false,
+    .encodes_on_devices = true,
 };
 
 }  // namespace pyfilter

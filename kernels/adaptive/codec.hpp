@@ -14,12 +14,6 @@
 
 namespace pyfilter {
 
-// The caller's choices.
-struct AdaptiveChoice {
-  std::uint32_t predictor = 0;  // 0: auto, 1: regression, 2: interpolation
-  bool fast = false;
-};
-
 // Size of the largest unit and of the scratch memory to encode it, in bytes.
 struct AdaptiveSizes {
   std::size_t unit, scratch;

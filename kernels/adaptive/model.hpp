@@ -88,9 +88,6 @@ KFN std::uint32_t rest_tap(const TapList& list, bool refining, TileKind kind, st
     if ((set >> axis & 1) == 0) return list.near[axis];
   return kNoTap;
 }
-inline std::uint32_t rest_tap(const PassModel& pass, TileKind kind, std::uint32_t set) {
-  return rest_tap(pass.refining ? refining_taps(kind) : causal_taps(kind), pass.refining, kind, set);
-}
 // Whether a set is used.
 KFN bool set_exists(const PassModel& pass, TileKind kind, std::uint32_t set) {
   const std::uint32_t combinations = 1u << static_cast<std::uint32_t>(kind);

@@ -17,6 +17,22 @@ namespace pyfilter {
 inline constexpr std::uint32_t kMostTilesLog2 = 4;
 inline constexpr std::uint64_t kStreamBits = 12288 * 8;
 
+// The logarithm of the number of tiles in a unit of a chunk with so many bits.
+KFN std::uint32_t unit_log2_of(double bits, std::uint64_t tiles) {
+  const double of_tile = bits / static_cast<double>(tiles);
+  std::uint32_t log2 = 0;
+  while (log2 < kMostTilesLog2 && of_tile * (1u << log2) < static_cast<double>(kStreamBits) &&
+         (std::uint64_t{1} << log2) < tiles)
+    ++log2;
+  return log2;
+}
+
+// The caller's choices.
+struct AdaptiveChoice {
+  std::uint32_t predictor = 0;  // 0: auto, 1: regression, 2: interpolation
+  bool fast = false;
+};
+
 // Steps of a tile in the order of coding (cpu/stream.hpp).
 struct StepRecord {
   std::uint32_t coded;  // lanes with a value in this step
@@ -30,9 +46,6 @@ struct KeptTile {
   std::vector<std::uint8_t> flags, stored;
   bool masks = false;
 };
-// At most so many counted tiles are kept, so that they need not be encoded twice.
-inline constexpr std::uint64_t kMostCountedTiles = 64;
-
 // Tiles compute with r: a value is offset + step * r.
 struct AdaptivePlan : Plan {
   AdaptiveGrid tiles;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "core/target.hpp"
@@ -30,5 +31,9 @@ KFN bool choose_scale(bool single, double bound, double low, double high, double
   return step > 4 * static_cast<double>(std::numeric_limits<float>::min()) &&
          1 / step <= std::numeric_limits<double>::max();
 }
+
+// A prediction plus a code is hardly ever exactly 0, but zeros must come back as zeros. Whether the zeros are so many
+// that they are coded as special values; otherwise they are stored verbatim.
+KFN bool has_many_zeros(std::uint64_t zeros, std::uint64_t tiles) { return zeros > 2 * tiles; }
 
 }  // namespace pyfilter

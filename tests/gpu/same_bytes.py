@@ -238,7 +238,7 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
 
 
 def adaptive(quick: bool, every: int) -> Iterator[Group]:
-    """Frames of the CPU: tiles of every kind and size, masks, stored values, passes that refine, batches."""
+    """Tiles of every kind and size, masks, stored values, passes that refine, batches."""
     rng = np.random.default_rng(21)
     shapes: list[tuple[int, ...]] = [(1,), (70,), (2100,), (40000,), (3000, 3), (2, 9), (40, 300), (33, 1100)]
     shapes += [(5, 6, 8), (6, 32, 20), (33, 34, 70), (3, 40, 65), (70, 33, 9), (4, 5, 20, 30), (2, 3, 4, 9, 10)]
@@ -259,7 +259,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
                 values[rng.random(shape) < 0.01] = 0
             bound = (0.3, 0.03, 1e-3)[i % 3]
             codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])
-            group.check_decoding(
+            group.check(
                 values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1
             )
         yield group
@@ -268,7 +268,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
         for shape in ((150, 260, 200), (3000, 1500), (2_000_003,)):
             values = np.cumsum(rng.standard_normal(shape), axis=-1).astype(np.float32)
             for predictor, bound in itertools.product(("regression", "interpolation"), (0.01, 1.0)):
-                group.check_decoding(values, pyfilter.Adaptive(absolute=bound, predictor=predictor))
+                group.check(values, pyfilter.Adaptive(absolute=bound, predictor=predictor))
         yield group
 
 

@@ -9,17 +9,12 @@
 
 #include "adaptive/cpu/work.hpp"
 #include "adaptive/plan.hpp"
+#include "adaptive/records.hpp"
 #include "adaptive/symbol_step.hpp"
 #include "core/bits.hpp"
 #include "core/wire.hpp"
 
 PYF_BEGIN_TARGET
-
-// The record of a coded value until the stream is written: zigzag number, context level, and kind of coding.
-enum : std::uint32_t { kByCode = 0, kByValue = 1, kByOrigin = 2 };
-KFN std::uint32_t make_record(std::uint32_t zigzag_code, std::uint32_t level, std::uint32_t how) {
-  return zigzag_code | level << kCodeBits | how << 29;
-}
 
 struct UnitRecords {
   std::uint32_t* values;  // make_record() of the lanes without a special value
@@ -125,7 +120,6 @@ class StreamWriter {
     if (must_spill_raw(state_[lane], count)) spill(lane);
     state_[lane] = state_[lane] << count | bits;
   }
-  static std::uint32_t number_of(std::uint32_t record) { return record & ((1u << kCodeBits) - 1); }
   static bool escapes(std::uint32_t record, const SymbolEntry* entries, std::uint32_t* symbol) {
     if (record >> 29 != kByCode) {
       *symbol = record >> 29 == kByValue ? kExactSymbol : kOriginSymbol;

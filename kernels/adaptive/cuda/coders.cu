@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adaptive on the GPU: the host's side of decoding. There is no GPU encoder.
+// Adaptive on the GPU: the host's side of decoding, and its entry in core's table of device codecs.
 #include <algorithm>
 
+#include "adaptive/cuda/driver.cuh"
 #include "adaptive/cuda/open.cuh"
 #include "adaptive/cuda/params.cuh"
 #include "adaptive/cuda/planes.cuh"
@@ -13,18 +14,6 @@
 namespace pyfilter::cuda {
 
 extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
-
-namespace {
-
-constexpr std::uint64_t kScratchPart = 64;  // scratch memory of warps is at most 1 / 64 of the device's memory
-constexpr std::size_t kFramesTogether = usual_size(512, 3);  // limits the memory of the frames' tables
-
-std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
-std::uint32_t log2_of(std::uint32_t mode) { return mode >> 1; }
-
-std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uint32_t{info.parameters[2]} << 1; }
-std::uint32_t group(const FrameInfo& info) { return mode(info); }
-static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
 
 ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
   std::uint32_t planes = 1, rows = kTileRows;
@@ -42,6 +31,18 @@ ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
   shape.cells = planes * rows * columns;
   return shape;
 }
+
+namespace {
+
+constexpr std::uint64_t kScratchPart = 64;  // scratch memory of warps is at most 1 / 64 of the device's memory
+constexpr std::size_t kFramesTogether = usual_size(512, 3);  // limits the memory of the frames' tables
+
+std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
+std::uint32_t log2_of(std::uint32_t mode) { return mode >> 1; }
+
+std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uint32_t{info.parameters[2]} << 1; }
+std::uint32_t group(const FrameInfo& info) { return mode(info); }
+static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
 
 // Decodes a batch of frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
@@ -107,6 +108,6 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
 }  // namespace
 
 extern const DeviceCodec kAdaptiveDevice;
-const DeviceCodec kAdaptiveDevice{nullptr, group, mode, decode, nullptr, nullptr};
+const DeviceCodec kAdaptiveDevice{encode_adaptive, group, mode, decode, nullptr, nullptr};
 
 }  // namespace pyfilter::cuda

@@ -18,8 +18,7 @@ cudaError_t resident_training(std::uint32_t* blocks) {
 
 template <class T>
 cudaError_t launch_training(const BinnedEncode& job, std::uint32_t blocks, cudaStream_t stream) {
-  fill_logs_kernel<<<(kTabledLogs + kTrainThreads - 1) / kTrainThreads, kTrainThreads, 0, stream>>>(job.logs);
-  PYF_CUDA_TRY(cudaGetLastError());
+  PYF_CUDA_TRY(fill_logs(job.logs, stream));
   train_bins_kernel<T><<<blocks, kTrainThreads, 0, stream>>>(job);
   return cudaGetLastError();
 }

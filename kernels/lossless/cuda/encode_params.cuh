@@ -10,27 +10,13 @@
 #include "lossless/bin_search.hpp"
 #include "lossless/binned_write.hpp"
 #include "lossless/train/number_values.hpp"
+#include "stages/cuda/coded_entry.cuh"
 #include "stages/cuda/params.cuh"
-#include "stages/entropy/slots.hpp"
 
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kTrainThreads = 512;
 inline constexpr std::uint32_t kUnitWarps = 8;  // of a thread block that encodes; each encodes a unit
-
-// The encoder's entry of a symbol in eight bytes; without a frequency the symbol cannot be coded.
-struct CodedEntry {
-  std::uint32_t reciprocal, packed;  // packed: frequency, from bit 12 on the first slot, from bit 24 on the shift
-
-  CodedEntry() = default;
-  explicit KFN CodedEntry(const SymbolEntry& e)
-      : reciprocal(e.reciprocal), packed(e.frequency | std::uint32_t{e.first} << 12 | e.shift << 24) {}
-  KFN std::uint32_t frequency() const { return packed & 0xFFF; }
-  KFN std::uint32_t coded(std::uint32_t x) const {
-    const auto quotient = static_cast<std::uint32_t>((std::uint64_t{x} * reciprocal) >> 31 >> (packed >> 24));
-    return x + (packed >> 12 & 0xFFF) + quotient * ((1u << kBinTableBits) - frequency());
-  }
-};
 
 struct BinOfSymbol {
   std::uint8_t bits, level;
@@ -42,7 +28,7 @@ struct EncodedBins {
   BinSearch<U> search;
   BinOfSymbol of_symbol[kSymbols];
   std::uint32_t bins, table_of_level[kBinLevels];
-  CodedEntry entries[kMostBinTables * kSymbols];
+  CodedEntry<kBinTableBits> entries[kMostBinTables * kSymbols];
 };
 
 // The model of a chunk, and its bytes. `text` has `text_bytes` bytes, a multiple of 4.

@@ -8,18 +8,11 @@
 #include "lossless/cuda/encode_params.cuh"
 #include "lossless/train/train.hpp"
 #include "stages/cuda/block_team.cuh"
-#include "stages/cuda/warp_frequencies.cuh"
+#include "stages/cuda/train_tables.cuh"
 
 namespace pyfilter::cuda {
 
 using TrainTeam = BlockTeam<kTrainThreads>;
-
-template <std::uint32_t Bits>
-KFN void few_frequencies(const WarpTeam& few, const std::uint32_t* counts, Frequencies& f) {
-#if defined(__CUDA_ARCH__) || defined(PYF_SIMT)
-  warp_frequencies<Bits>(counts, f);
-#endif
-}
 
 template <class T>
 __device__ void copy_list(const TrainTeam& team, const TrainSpace<NumberOf<T>>& space, TrainedChunk<NumberOf<T>>& out) {
@@ -35,20 +28,8 @@ __device__ void make_encoded_bins(const TrainTeam& team, const BinModel& bins, E
   each(team, kSymbols, [&](std::uint32_t s) { out.of_symbol[s] = {bins.bits[s], bins.level[s]}; });
   each(team, kBinLevels, [&](std::uint32_t l) { out.table_of_level[l] = bins.table_of_level[l]; });
   if (threadIdx.x == 0) out.bins = bins.bins;
-  // the first slots of symbols are sums over a warp
-  for (std::uint32_t t = threadIdx.x / 32; t < bins.tables; t += kTrainThreads / 32) {
-    std::uint32_t first = 0;
-    for (std::uint32_t from = 0; from < kSymbols; from += 32) {
-      const std::uint32_t s = from + threadIdx.x % 32, own = bins.table[t].of[s], upto = sum_upto(own);
-      out.entries[t * kSymbols + s] = CodedEntry(symbol_entry(own, first + upto - own));
-      first += __shfl_sync(kAllLanes, upto, 31);
-    }
-  }
-}
-
-static __global__ void __launch_bounds__(kTrainThreads) fill_logs_kernel(double* logs) {
-  const std::uint32_t i = blockIdx.x * kTrainThreads + threadIdx.x;
-  if (i < kTabledLogs) logs[i] = rough_log2(i);
+  for (std::uint32_t t = threadIdx.x / 32; t < bins.tables; t += kTrainThreads / 32)
+    make_coded_entries(bins.table[t], out.entries + t * kSymbols);
 }
 
 template <class T>

@@ -82,6 +82,12 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }
+inline unsigned __match_any_sync(unsigned mask, unsigned value) {
+  unsigned same = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (simt::shuffle(mask, value, lane) == value) same |= 1u << lane;
+  return same;
+}
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
   simt::check_mask(mask);
   simt::meet(simt::Meeting::barrier, 0);

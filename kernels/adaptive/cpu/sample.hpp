@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Samples of a tile on the CPU, for weights and for contexts (train/). Not part of the format.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "adaptive/cpu/work.hpp"
+#include "adaptive/train/contexts.hpp"
+#include "adaptive/train/sample.hpp"
+
+PYF_BEGIN_TARGET
+
+// Samples a tile whose wave holds its values (fill_with_targets()): every n-th value inside, more on borders.
+inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32_t every,
+                        std::vector<Sample>& samples) {
+  const Wave& wave = w.wave;
+  const PassModel& pass = *wave.pass;
+  const TapList& list = pass.refining ? refining_taps(wave.kind) : causal_taps(wave.kind);
+  std::int32_t sets[kRows];
+  Place place(wave.layout, lengths);
+  std::uint32_t inside = every / 2, border = 0;
+  const std::uint32_t every_border = std::max(1u, every / 8);
+  for (std::uint32_t step = 0; step < wave.layout.steps(); ++step, place.next()) {
+    const std::uint32_t bits = w.steps.coded[step] & ~(w.steps.wanted_sentinel[step] | w.steps.wanted_exact[step]);
+    if (bits == 0) continue;
+    (pass.refining ? place.parity(wave.kind) : place.border(wave.kind)).store(sets);
+    for (std::uint32_t left = bits; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      std::uint32_t set = static_cast<std::uint32_t>(sets[lane]);
+      const bool is_border = !pass.refining && set != 0;
+      std::uint32_t& counter = is_border ? border : inside;
+      if (++counter < (is_border ? every_border : every)) continue;
+      counter = 0;
+      if (is_border) set += kBorderSets;
+      const float* const at = wave.values + std::size_t{step} * kLaneStride + lane;
+      const std::uint32_t rest = rest_tap(list, pass.refining, wave.kind, set);
+      if (rest == kNoTap) continue;
+      take_sample(
+          wave, list, pass.refining, set, rest, is_border, [&](CellIndex distance) { return at[distance]; },
+          samples.emplace_back());
+    }
+  }
+}
+
+inline void sample_contexts(const Work& w, std::uint32_t every, std::vector<ContextSample>& samples) {
+  std::uint32_t counter = 0;
+  for (std::uint32_t step = 0; step < w.wave.layout.steps(); ++step) {
+    const std::uint32_t bits = w.steps.coded[step] & ~(w.steps.sentinel[step] | w.steps.exact[step]);
+    const auto count = static_cast<std::uint32_t>(__builtin_popcount(bits));
+    if (counter + count < every) {
+      counter += count;
+      continue;
+    }
+    for (std::uint32_t left = bits; left != 0; left &= left - 1) {
+      if (++counter < every) continue;
+      counter = 0;
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      const float* const at = w.wave.sizes + std::size_t{step} * kLaneStride + lane;
+      samples.emplace_back();
+      ContextSample& s = samples.back();
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i) s.terms[i] = at[w.wave.code_tap[i]];
+      s.terms[kRangeFeature] = w.steps.ranges[step * kRows + lane];
+      s.terms[kDistanceFeature] = w.steps.distances[step * kRows + lane];
+      s.terms[kConstantFeature] = 1;
+      s.terms[kSizeTerm] = *at;
+      s.set = static_cast<std::uint32_t>(w.steps.sets[step * kRows + lane]);
+    }
+  }
+}
+
+PYF_END_TARGET

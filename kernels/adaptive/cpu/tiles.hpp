@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sampled tiles on the CPU, for the trainer (train/trainer.hpp): their activity, samples for weights and contexts, and
+// counts of symbols. One tile after the other. Not part of the format.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "adaptive/cpu/sample.hpp"
+#include "adaptive/cpu/unit.hpp"
+#include "adaptive/train/trainer.hpp"
+
+PYF_BEGIN_TARGET
+
+template <class T>
+class CpuTiles {
+ public:
+  CpuTiles(const AdaptivePlan& plan, const void* values, std::uint8_t* scratch, TrainSpace& space)
+      : plan_(plan), values_(values), work_(scratch), space_(space) {}
+
+  void measure_activity(const Alone&, float* activity) const {
+    const auto inverse = static_cast<float>(1 / plan_.step);
+    const std::uint64_t tiles = plan_.tiles.tiles();
+    for (std::uint64_t number = 0; number < tiles; ++number) {
+      const AdaptiveTile tile = plan_.tiles.tile(number);
+      std::uint64_t sum = 0;
+      for (std::uint32_t z = 0; z < tile.planes; ++z)
+        for (std::uint32_t y = 0; y < tile.rows; ++y) {
+          const std::uint64_t first = tile.row(z, y);
+          std::uint32_t row = 0;
+          for (std::uint32_t x = 1; x < tile.length(y); ++x)
+            row += activity_of(value_at<T>(values_, first + (x - 1) * tile.value_stride),
+                               value_at<T>(values_, first + x * tile.value_stride), inverse);
+          sum += row + tile.length(y) / 2;
+        }
+      activity[number] = static_cast<float>(sum);
+    }
+  }
+
+  // Samples for the weights of a pass; valid until the next call.
+  SampleList<Sample> sample(const Alone&, const PassModel& pass, const AdaptiveTaps&, const std::uint64_t* tiles,
+                            std::uint32_t count, std::uint32_t every) {
+    const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
+    if (key == sampled_) return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
+    samples_.clear();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
+      const Lattice lattice(work_.dense, plan_.tiles.kind, pass.log2);
+      begin_pass(work_, plan_.tiles.kind, pass, lattice);
+      spread_targets(work_, lattice);
+      fill_with_targets(work_, lattice);
+      sample_tile(work_, lattice.lengths, every, samples_);
+    }
+    sampled_ = key;
+    const std::size_t numbers = samples_.size();
+    keys_.resize(std::max(keys_.size(), 2 * numbers));
+    order_.resize(std::max(order_.size(), numbers));
+    space_.equation_space.keys = keys_.data();
+    space_.equation_space.other = keys_.data() + numbers;
+    space_.equation_space.by_set.order = order_.data();
+    return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
+  }
+
+  void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
+                       const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
+    for (std::uint32_t k = 0; k < count; ++k) {
+      Trial& trial = space.trials[trials[k]];
+      std::vector<ContextSample>(&samples)[kMostLevels + 1] = contexts_[trials[k]];
+      for (std::vector<ContextSample>& of_pass : samples) of_pass.clear();
+      for (std::uint32_t i = 0; i < length; ++i) {
+        load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
+        encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
+          ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, samples[p]);
+        });
+      }
+      for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
+        numbers_.resize(std::max(numbers_.size(), samples[p].size()));
+        trial.samples[p] = {samples[p].data(), static_cast<std::uint32_t>(samples[p].size())};
+      }
+    }
+    orders_.resize(2 * numbers_.size());
+    space_.context_space.numbers = numbers_.data();
+    space_.context_space.by_parity.order = orders_.data();
+    space_.context_space.by_set.order = orders_.data() + numbers_.size();
+  }
+
+  void count(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
+             const std::uint64_t* tiles, std::uint32_t length) {
+    for (std::uint32_t k = 0; k < count; ++k)
+      for (std::uint32_t i = 0; i < length; ++i)
+        count_tile(space.trials[trials[k]].model, tiles[i], kCountedAtOnce, false, space.trials[trials[k]].counts);
+  }
+  // Counts the symbols of a tile: kCountedAtOnce of each `every`. `keeps`: the codes are kept.
+  void count_tile(const AdaptiveModel& model, std::uint64_t tile, std::size_t every, bool keeps, SymbolCounts& counts) {
+    AdaptivePlan plan = plan_;
+    plan.model = &model;
+    if (records_ == nullptr) {
+      records_.reset(new std::uint8_t[record_bytes(1)]);
+      stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
+    }
+    UnitRecords r = records_in(records_.get(), 1);
+    std::uint8_t* stored = stored_.get();
+    const bool has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
+    std::uint32_t raw = 0;
+    for (std::size_t from = 0; from < r.value_count; from += every)
+      for (std::size_t k = from; k < std::min(from + kCountedAtOnce, r.value_count); ++k) {
+        const std::uint32_t cell = cell_of_record(r.values[k], &raw);
+        ++counts.of[cell / kSymbols][cell % kSymbols];
+      }
+    counts.raw_bits += raw;
+    for (std::size_t k = 0; k < r.flag_count; ++k) ++counts.masks[r.flags[k] & 63][r.flags[k] >> 7];
+    counts.stored_bytes += static_cast<std::uint64_t>(stored - stored_.get());
+    if (!keeps) return;
+    KeptTile& kept = plan_.kept->emplace_back();
+    kept.number = tile;
+    kept.values.assign(r.values, r.values + r.value_count);
+    kept.steps.assign(r.steps, r.steps + r.step_count);
+    kept.flags.assign(r.flags, r.flags + r.flag_count);
+    kept.stored.assign(stored_.get(), stored);
+    kept.masks = has_masks;
+  }
+
+ private:
+  static constexpr std::uint32_t kNoSamples = ~0u;
+
+  const AdaptivePlan& plan_;
+  const void* values_;
+  Work work_;
+  std::unique_ptr<std::uint8_t[]> records_, stored_;  // of the tile being counted
+  std::uint32_t sampled_ = kNoSamples;                // the pass of samples_
+  std::vector<Sample> samples_;
+  TrainSpace& space_;
+  std::vector<std::uint32_t> keys_, order_, orders_;  // for the solvers
+  std::vector<double> numbers_;
+  std::vector<ContextSample> contexts_[kMostTrials][kMostLevels + 1];
+};
+
+PYF_END_TARGET

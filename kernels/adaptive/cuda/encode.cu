@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Adaptive on the GPU: the host's side of encoding. Every chunk is encoded twice, as the CPU does: as Lorenzo's frame
+// in the caller's memory, and here. The shorter frame is kept, so a call waits for sizes.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "adaptive/cuda/driver.cuh"
+#include "adaptive/cuda/encode_params.cuh"
+#include "adaptive/train/sample.hpp"
+#include "core/api.hpp"
+#include "core/cuda/memory.cuh"
+#include "core/cuda/raw_chunks.cuh"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "core/request.hpp"
+#include "stages/cuda/batch.cuh"
+#include "stages/cuda/train_tables.cuh"
+
+namespace pyfilter::cuda {
+
+extern const AdaptiveEncoders kAdaptiveEncoders32, kAdaptiveEncoders64;
+
+namespace {
+
+// Copies the chosen frames over others.
+__global__ void __launch_bounds__(kCopyThreads)
+    copy_frames_kernel(CudaEncodeBatch to, const std::uint8_t* frames, std::size_t stride, const std::uint64_t* sizes,
+                       const std::uint8_t* chosen) {
+  const std::uint32_t chunk = blockIdx.y;
+  if (chosen[chunk] == 0) return;
+  copy_bytes(static_cast<std::uint8_t*>(to.frames) + chunk * to.frame_stride, frames + chunk * stride, sizes[chunk]);
+  if (blockIdx.x == 0 && threadIdx.x == 0) to.frame_bytes[chunk] = sizes[chunk];
+}
+
+template <class T>
+Status fetch(const T* from, std::size_t count, std::vector<T>& to, cudaStream_t stream) {
+  to.resize(count);
+  PYF_TRY(check(cudaMemcpyAsync(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "copy to host"));
+  return check(cudaStreamSynchronize(stream), "encoding on the device");
+}
+
+// Parts of the device's memory, at most: for blocks that train, warps that code, and chunks encoded together.
+constexpr std::uint64_t kTrainingPart = 8, kCodingPart = 16, kChunkPart = 6;
+constexpr std::uint32_t kMostTogether = usual_size(16384, 3);
+constexpr std::uint64_t kMostSmallBytes = 4096;  // frames that a codec without tables may beat
+
+std::uint32_t most_record_steps(const AdaptiveGrid& grid) {
+  std::uint32_t most = 0;
+  for (std::uint32_t levels = 0; levels <= kTriedLevels; ++levels) {
+    std::uint32_t steps = 0;
+    for (std::uint32_t p = 0; p <= levels; ++p) {
+      const LargestTile tile(grid, levels - p);
+      steps += (p != 0 ? static_cast<std::uint32_t>(grid.kind) : 1) *
+               make_layout(grid.kind, p != 0, tile.planes, tile.rows, tile.columns).steps();
+    }
+    most = std::max(most, steps);
+  }
+  return most;
+}
+
+void set_order(EncodeOrder& order, const Request& request, std::uint64_t count, bool across) {
+  order.grid = make_adaptive_grid(request.shape, count, across);
+  order.tiles = static_cast<std::uint32_t>(order.grid.tiles());
+  order.scratch = scratch_shape_of(order.grid);
+  order.records = {LargestTile(order.grid, 0).cells(), most_record_steps(order.grid),
+                   static_cast<std::uint32_t>(dtype_bytes(request.dtype) / 4)};
+  order.tile_words = 3 * std::size_t{order.records.cells} + 64;
+}
+
+// The most samples of each kind that a block's chunk has.
+SampleMemorySizes sample_sizes_of(const AdaptiveEncode& job) {
+  SampleMemorySizes most;
+  for (std::uint32_t i = 0; i < job.orders; ++i) {
+    const AdaptiveGrid& grid = job.order[i].grid;
+    const SampleSizes sizes(grid);
+    const std::uint32_t sampled = sizes.sampled_tiles(job.choice.fast);
+    for (const bool refining : {false, true})
+      for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
+        const std::size_t samples =
+            std::size_t{sampled} *
+            most_samples(grid, refining, log2, sizes.every_sample(sampled, share_of_pass(grid.kind, refining, log2)));
+        most.samples = std::max(most.samples, samples);
+      }
+    const auto add_contexts = [&](std::uint32_t trials, std::uint32_t tiles, double wanted) {
+      std::size_t of_tile = 0;
+      for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2)
+        of_tile += most_context_samples(grid, log2, sizes.every_context(tiles, wanted));
+      most.contexts = std::max(most.contexts, trials * tiles * of_tile);
+    };
+    const std::uint32_t first = sizes.first_tried(grid), tried = std::max(first, sizes.tried());
+    add_contexts(kMostTrials, (first + 1) / 2, sizes.wanted_in_trial(job.choice.fast));
+    add_contexts(3, (tried + 1) / 2, sizes.wanted_in_trial(job.choice.fast));
+    add_contexts(1, sizes.finished_tiles(), sizes.wanted_at_end());
+  }
+  most.slot_bytes = std::max(most.samples * sizeof(Sample), most.contexts * sizeof(ContextSample));
+  return most;
+}
+
+class AdaptiveBatch {
+ public:
+  AdaptiveBatch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count,
+                const AdaptiveEncoders& encoders)
+      : request_(request),
+        batch_(batch),
+        count_(count),
+        encoders_(encoders),
+        stream_(static_cast<cudaStream_t>(batch.stream)),
+        slot_(Arrays::padded(max_frame_bytes(request))) {
+    job_.taps = adaptive_taps(make_adaptive_grid(request.shape, count, false).kind);
+    job_.choice = {request.parameters[0], request.parameters[1] != 0};
+    job_.values = count;
+    job_.orders = may_go_across(request.shape) ? 2 : 1;
+    for (std::uint32_t i = 0; i < job_.orders; ++i) set_order(job_.order[i], request, count, i != 0);
+    job_.rows = job_.order[0].grid.most_rows();
+    for (std::uint32_t i = 0; i < job_.orders; ++i) job_.most_units = std::max(job_.most_units, job_.order[i].tiles);
+  }
+
+  // Encodes as many chunks at a time as have memory.
+  Status run() {
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    PYF_TRY(check(encoders_.resident(&resident_training_, &resident_coding_), "occupancy of the encoder"));
+    Arrays of_chunk;
+    lay_out_chunks(of_chunk, 1);
+    std::size_t together = std::clamp<std::uint64_t>(memory / kChunkPart / of_chunk.bytes(), 1,
+                                                     std::min<std::size_t>(batch_.count, kMostTogether));
+    for (std::size_t first = 0; first < batch_.count;) {
+      const std::size_t here = std::min(together, batch_.count - first);
+      const Status done = encode(slice(batch_, first, here), memory);
+      if (done.code == Code::no_memory && here > 1) {
+        together = (here + 1) / 2;
+        continue;
+      }
+      PYF_TRY(done);
+      first += here;
+    }
+    return kOk;
+  }
+
+ private:
+  void lay_out_chunks(Arrays& arrays, std::size_t chunks) {
+    arrays.add(slots_, chunks * slot_);
+    arrays.add(sizes_, chunks);
+    arrays.add(facts_, chunks);
+    arrays.add(job_.offsets, chunks);
+    arrays.add(chosen_, chunks);
+    std::size_t words = 0;
+    for (std::uint32_t i = 0; i < job_.orders; ++i) {
+      EncodeOrder& order = job_.order[i];
+      const std::size_t tiles = chunks * order.tiles;
+      arrays.add(order.activity, tiles);
+      arrays.add(order.trained, chunks);
+      arrays.add(order.heads, tiles);
+      arrays.add(order.record_memory, tiles * order.records.bytes());
+      arrays.add(order.next_tile, 1);
+      words = std::max(words, tiles * order.tile_words);
+    }
+    arrays.add(job_.units, chunks * job_.most_units);
+    arrays.add(job_.states, chunks * job_.most_units * kRows);
+    arrays.add(job_.words, words);
+  }
+  // Memory of blocks that train, and of warps that code tiles.
+  void lay_out_threads(Arrays& arrays, std::size_t training, std::size_t coding) {
+    arrays.add(job_.logs, kTabledLogs);
+    arrays.add(job_.spaces, training);
+    arrays.add(job_.solving, training * job_.solving_sizes.bytes());
+    arrays.add(job_.samples, training * job_.sample_sizes.bytes());
+    arrays.add(job_.scratch, std::max(training * kTrainWarps, coding * kCodeWarps) * job_.scratch_bytes);
+  }
+
+  Status encode(const CudaEncodeBatch& part, std::uint64_t memory) {
+    Workspace chunks(stream_), threads(stream_);
+    PYF_TRY(allocate_arrays(chunks, [&](Arrays& arrays) { lay_out_chunks(arrays, part.count); }));
+    job_.scratch_bytes = 0;
+    for (std::uint32_t i = 0; i < job_.orders; ++i)
+      job_.scratch_bytes =
+          std::max(job_.scratch_bytes, EncodeScratch::bytes(job_.order[i].scratch) + job_.order[i].records.bytes());
+    job_.sample_sizes = sample_sizes_of(job_);
+    job_.solving_sizes = {job_.sample_sizes.samples, job_.sample_sizes.contexts};
+    const std::size_t of_block =
+        sizeof(TrainSpace) + job_.solving_sizes.bytes() + job_.sample_sizes.bytes() + kTrainWarps * job_.scratch_bytes;
+    auto training = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        memory / kTrainingPart / of_block, 1, std::min<std::size_t>(resident_training_, part.count)));
+    const std::uint64_t groups = (part.count * job_.most_units + kCodeWarps - 1) / kCodeWarps;
+    auto coding =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(memory / kCodingPart / (kCodeWarps * job_.scratch_bytes),
+                                                             1, std::min<std::uint64_t>(resident_coding_, groups)));
+    for (;;) {  // less memory may be free
+      const Status got = allocate_arrays(threads, [&](Arrays& arrays) { lay_out_threads(arrays, training, coding); });
+      if (got.ok()) break;
+      if (got.code != Code::no_memory || training + coding == 2) return got;
+      training = (training + 1) / 2;
+      coding = (coding + 1) / 2;
+    }
+    CudaEncodeBatch own = part;
+    own.frames = slots_;
+    own.frame_stride = slot_;
+    own.frame_bytes = sizes_;
+    const FrameInfo header = frame_template(request_, request_.codec, count_);
+    TileBatch batch(request_, own, count_, {header, header}, {}, 0);
+    PYF_TRY(batch.start(request_, true));
+    job_.base = batch.job;
+    job_.plans = batch.plans();
+    job_.chunk_count = job_.base.chunks;
+    PYF_TRY(check(fill_logs(job_.logs, stream_), "launch of the kernel for logarithms"));
+    PYF_TRY(check(encoders_.settle(job_, request_, facts_, stream_), "launch of the kernel for offsets"));
+    PYF_TRY(check(encoders_.encode(job_, training, coding, stream_), "launch of the encoder"));
+    PYF_TRY(batch.finish(false));
+    return choose(part);
+  }
+
+  // Encodes by another codec, as encode_as() of codec.cpp.
+  Status encode_as(std::uint8_t codec, const CudaEncodeBatch& part) const {
+    Request other = request_;
+    other.codec = codec;
+    other.parameters = {};
+    return device_codec_of(codec)->encode(other, part, count_);
+  }
+  // Encodes the chunks that `wanted` names by another codec, neighbours together.
+  Status encode_some(std::uint8_t codec, const CudaEncodeBatch& part, const std::vector<std::uint8_t>& wanted) const {
+    for (std::size_t i = 0; i < part.count;) {
+      std::size_t end = i;
+      while (end < part.count && wanted[end] != 0) ++end;
+      if (end != i) PYF_TRY(encode_as(codec, slice(part, i, end - i)));
+      i = std::max(end, i + 1);
+    }
+    return kOk;
+  }
+  Status copy_chosen(const CudaEncodeBatch& part, const std::vector<std::uint8_t>& chosen) const {
+    PYF_TRY(check(cudaMemcpyAsync(chosen_, chosen.data(), chosen.size(), cudaMemcpyHostToDevice, stream_),
+                  "copy of the choice of frames"));
+    const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(slot_ / (64 * kCopyThreads), 1, 256));
+    copy_frames_kernel<<<dim3(blocks, static_cast<unsigned>(part.count)), kCopyThreads, 0, stream_>>>(
+        part, slots_, slot_, sizes_, chosen_);
+    return check(cudaGetLastError(), "launch of the kernel that copies frames");
+  }
+
+  // Keeps the shorter frame of each chunk, of those in slots and those of Lorenzo. Small ones compete with the frames
+  // of a codec without tables. With a predictor that the caller names, chunks without a step are Lorenzo's, no others.
+  Status choose(const CudaEncodeBatch& part) {
+    const bool compares = request_.parameters[0] == 0;
+    std::vector<ChunkPlan> plans;
+    PYF_TRY(fetch(job_.plans, part.count, plans, stream_));
+    std::vector<std::uint8_t> chosen(part.count), others(part.count);
+    for (std::size_t i = 0; i < part.count; ++i) others[i] = compares || plans[i].quantise == 0 ? 1 : 0;
+    PYF_TRY(encode_some(registry::kCodecLorenzo, part, others));
+    std::vector<std::uint64_t> own, best;
+    PYF_TRY(fetch(sizes_, part.count, own, stream_));
+    PYF_TRY(fetch(part.frame_bytes, part.count, best, stream_));
+    bool any = false;
+    for (std::size_t i = 0; i < part.count; ++i) {
+      const bool settled = plans[i].quantise != 0;
+      chosen[i] = settled && (!compares || own[i] <= best[i]) ? 1 : 0;
+      if (chosen[i] != 0) best[i] = own[i];
+      others[i] = compares && settled && best[i] - 4 * job_.base.header_words <= kMostSmallBytes ? 1 : 0;
+      any = any || others[i] != 0;
+    }
+    PYF_TRY(copy_chosen(part, chosen));
+    if (!any) return kOk;
+    CudaEncodeBatch small = part;
+    small.frames = slots_;
+    small.frame_stride = slot_;
+    small.frame_bytes = sizes_;
+    PYF_TRY(encode_some(registry::kCodecHierarchicalDelta, small, others));
+    PYF_TRY(fetch(sizes_, part.count, own, stream_));
+    for (std::size_t i = 0; i < part.count; ++i) chosen[i] = others[i] != 0 && own[i] < best[i] ? 1 : 0;
+    return copy_chosen(part, chosen);
+  }
+
+  const Request& request_;
+  const CudaEncodeBatch& batch_;
+  std::uint64_t count_;
+  const AdaptiveEncoders& encoders_;
+  cudaStream_t stream_;
+  std::size_t slot_;
+  AdaptiveEncode job_ = {};
+  std::uint32_t resident_training_ = 0, resident_coding_ = 0;
+
+  std::uint8_t *slots_ = nullptr, *chosen_ = nullptr;
+  std::uint64_t* sizes_ = nullptr;
+  ChunkFacts* facts_ = nullptr;
+};
+
+}  // namespace
+
+Status encode_adaptive(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
+  Request other = request;
+  other.parameters = {};
+  other.codec = is_float(request.dtype) ? registry::kCodecLorenzo : registry::kCodecHierarchicalDelta;
+  if (!is_float(request.dtype) || request.bound_mode == Bound::pointwise_relative || count == 0)
+    return device_codec_of(other.codec)->encode(other, batch, count);
+  const AdaptiveEncoders& encoders = request.dtype == Dtype::f32 ? kAdaptiveEncoders32 : kAdaptiveEncoders64;
+  const std::uint64_t tiles = make_adaptive_grid(request.shape, count, false).tiles();
+  if (tiles >> 31 != 0)
+    return fail(Code::unsupported, "the chunk has %llu tiles, a device encodes fewer than 2^31: encode it on the CPU",
+                static_cast<unsigned long long>(tiles));
+  try {
+    return AdaptiveBatch(request, batch, count, encoders).run();
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
+}
+
+}  // namespace pyfilter::cuda

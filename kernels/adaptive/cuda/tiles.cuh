@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sampled tiles on a GPU, for the trainer (train/trainer.hpp): each warp of a thread block takes a tile at a time.
+// cpu/tiles.hpp is the CPU's.
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/cuda/encode_tile.cuh"
+#include "adaptive/train/sample.hpp"
+#include "stages/cuda/block_team.cuh"
+
+namespace pyfilter::cuda {
+
+using TrainTeam = BlockTeam<kTrainThreads>;
+
+// Takes samples for contexts from the steps of a tile.
+template <class T>
+struct ContextSink {
+  ContextSample* to[kMostLevels + 1];
+  std::uint32_t counts[kMostLevels + 1];
+  std::uint32_t every, counter, pass;
+
+  __device__ __forceinline__ void begin_turn(std::uint32_t p) {
+    pass = p;
+    counter = 0;
+  }
+  __device__ __forceinline__ void take(const TileEncoder<T>& tile, std::uint32_t, const Place& place, std::uint64_t,
+                                       const TileStep& s) {
+    const std::uint32_t bits = s.bits & ~(s.sentinel | s.exact), count = popcount(bits);
+    if (counter + count < every) {
+      counter += count;
+      return;
+    }
+    const bool own = (bits >> this_lane() & 1) != 0,
+               taken = own && (counter + popcount(bits & lanes_below()) + 1) % every == 0;
+    const std::uint32_t all = __ballot_sync(kAllRows, taken ? 1 : 0);
+    if (taken) {
+      const auto& wave = tile.memory.wave;
+      ContextSample& sample = to[pass][counts[pass] + popcount(all & lanes_below())];
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i)
+        sample.terms[i] = load_cells(wave.sizes, place.cell, wave.code_tap[i]).v;
+      sample.terms[kRangeFeature] = s.expected.range.v;
+      sample.terms[kDistanceFeature] = s.expected.distance.v;
+      sample.terms[kConstantFeature] = 1;
+      sample.terms[kSizeTerm] = s.size;
+      for (std::uint32_t i = kSizeTerm + 1; i < kContextTerms; ++i) sample.terms[i] = 0;
+      sample.set = static_cast<std::uint32_t>(s.expected.set.v);
+    }
+    counts[pass] += popcount(all);
+    counter = (counter + count) % every;
+  }
+};
+
+// Counts numbers that the lanes of a warp have, one addition for those that are equal; kNothing is not counted.
+inline constexpr std::uint32_t kNothing = ~0u;
+__device__ __forceinline__ void count_together(std::uint32_t* counts, std::uint32_t number) {
+  const std::uint32_t same = __match_any_sync(kAllRows, number);
+  if (number != kNothing && (same & lanes_below()) == 0) atomicAdd(counts + number, popcount(same));
+}
+
+// Counts a tile's records: kCountedAtOnce of each `every`. Called by a warp.
+__device__ __forceinline__ void count_records(const TileRecords& records, const TileHead& head, std::uint32_t every,
+                                              SymbolCounts& counts) {
+  static_assert(kCountedAtOnce % kRows == 0);
+  std::uint32_t raw = 0;
+  for (std::uint32_t from = 0; from < head.values; from += every)
+    for (std::uint32_t k = from; k < from + kCountedAtOnce && k < head.values; k += kRows)
+      count_together(counts.of[0],
+                     k + this_lane() < head.values ? cell_of_record(records.values[k + this_lane()], &raw) : kNothing);
+  for (std::uint32_t k = 0; k < head.flags; k += kRows) {
+    const std::uint32_t flag = k + this_lane() < head.flags ? records.flags[k + this_lane()] : kNothing;
+    count_together(counts.masks[0], flag != kNothing ? 2 * (flag & 63) + (flag >> 7) : kNothing);
+  }
+  __syncwarp();
+  raw = warp_sum(raw);
+  if (this_lane() != 0) return;
+  atomicAdd(&counts.raw_bits, static_cast<unsigned long long>(raw));
+  atomicAdd(&counts.stored_bytes, static_cast<unsigned long long>(4 * head.stored));
+}
+
+template <class T>
+class WarpTiles {
+ public:
+  const AdaptiveEncode& job;
+  const EncodeOrder& order;
+  TileMemory* memories;  // of each warp
+  std::uint8_t* scratch;
+  std::size_t scratch_bytes;  // of each warp
+  SampleMemory memory;
+  const T* values;
+  ChunkScale<T> scale;
+  std::uint32_t sampled = ~0u, sample_count = 0;  // the pass of memory.samples, and their number
+
+  __device__ __forceinline__ std::uint32_t warp() const { return threadIdx.x / 32; }
+  __device__ __forceinline__ EncodeScratch own_scratch() const {
+    return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
+  }
+  __device__ __forceinline__ TileEncoder<T> encoder() const {
+    return {memories[warp()], order.grid, job.taps, own_scratch(), values, scale, true, false};
+  }
+
+  __device__ void measure_activity(const TrainTeam&, float* activity) const {
+    const auto inverse = static_cast<float>(1 / scale.step);
+    for (std::uint32_t number = warp(); number < order.tiles; number += kTrainWarps) {
+      const AdaptiveTile tile = order.grid.tile(number);
+      std::uint32_t sum = 0;
+      for (std::uint32_t z = 0; z < tile.planes; ++z)
+        for (std::uint32_t y = 0; y < tile.rows; ++y) {
+          const T* const row = values + tile.row(z, y);
+          const std::uint32_t length = tile.length(y);
+#pragma unroll 4
+          for (std::uint32_t x = 1 + this_lane(); x < length; x += kRows)
+            sum += activity_of(row[(x - 1) * tile.value_stride], row[x * tile.value_stride], inverse);
+          if (this_lane() == 0) sum += length / 2;
+        }
+      sum = warp_sum(sum);
+      if (this_lane() == 0) activity[number] = static_cast<float>(sum);
+    }
+  }
+
+  __device__ SampleList<Sample> sample(const TrainTeam& team, const PassModel& pass, const AdaptiveTaps& taps,
+                                       const std::uint64_t* tiles, std::uint32_t count, std::uint32_t every) {
+    const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
+    if (key == sampled) return {memory.samples, sample_count};
+    const std::uint32_t slot = most_samples(order.grid, pass.refining, pass.log2, every);
+    auto* const slots = reinterpret_cast<Sample*>(memory.slots);
+    team.wait();
+    for (std::uint32_t i = warp(); i < count; i += kTrainWarps) {
+      const std::uint32_t taken = sample_tile(pass, tiles[i], every, slots + std::size_t{i} * slot);
+      if (this_lane() == 0) memory.counts[i] = taken;
+    }
+    team.wait();
+    std::uint32_t at = 0;
+    for (std::uint32_t i = 0; i < count; ++i)
+      at = pack(team, slots + std::size_t{i} * slot, memory.counts[i], at, memory.samples);
+    team.wait();
+    sampled = key;
+    sample_count = at;
+    return {memory.samples, at};
+  }
+
+  __device__ void sample_contexts(const TrainTeam& team, TrainSpace& space, const std::uint32_t* trials,
+                                  std::uint32_t count, const std::uint64_t* tiles, std::uint32_t length,
+                                  std::uint32_t every) {
+    std::uint32_t slot = 0, of_pass[kTriedLevels + 1];
+    for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
+      of_pass[log2] = slot;
+      slot += most_context_samples(order.grid, log2, every);
+    }
+    auto* const slots = reinterpret_cast<ContextSample*>(memory.slots);
+    team.wait();
+    for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
+      const AdaptiveModel& model = space.trials[trials[i / length]].model;
+      ContextSink<T> sink = {};
+      sink.every = every;
+      for (std::uint32_t p = 0; p <= model.levels; ++p)
+        sink.to[p] = slots + std::size_t{i} * slot + of_pass[model.levels - p];
+      TileEncoder<T> tile = encoder();
+      const bool masks = tile.load(tiles[i % length], false) && model.masks;
+      tile.code(model, masks, sink);
+      if (this_lane() <= kMostLevels) memory.counts[i * (kMostLevels + 1) + this_lane()] = 0;
+      __syncwarp();
+      if (this_lane() == 0)
+        for (std::uint32_t p = 0; p <= model.levels; ++p) memory.counts[i * (kMostLevels + 1) + p] = sink.counts[p];
+    }
+    team.wait();
+    std::uint32_t at = 0;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      Trial& trial = space.trials[trials[k]];
+      for (std::uint32_t p = 0; p <= trial.model.levels; ++p) {
+        const std::uint32_t first = at;
+        for (std::uint32_t i = k * length; i < (k + 1) * length; ++i)
+          at = pack(team, slots + std::size_t{i} * slot + of_pass[trial.model.levels - p],
+                    memory.counts[i * (kMostLevels + 1) + p], at, memory.contexts);
+        if (team.rank() == 0) trial.samples[p] = {memory.contexts + first, at - first};
+      }
+    }
+    team.wait();
+  }
+
+  __device__ void count(const TrainTeam&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
+                        const std::uint64_t* tiles, std::uint32_t length) const {
+    const TileRecords records =
+        order.records.in(scratch + warp() * scratch_bytes + EncodeScratch::bytes(order.scratch));
+    for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
+      Trial& trial = space.trials[trials[i / length]];
+      TileEncoder<T> tile = encoder();
+      const TileHead head = record_tile(tile, trial.model, tiles[i % length], records);
+      __syncwarp();
+      count_records(records, head, kCountedAtOnce, trial.counts);
+      __syncwarp();
+    }
+  }
+
+ private:
+  template <class Sample>
+  __device__ static std::uint32_t pack(const TrainTeam& team, const Sample* from, std::uint32_t count, std::uint32_t at,
+                                       Sample* to) {
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(from);
+    auto* const out = reinterpret_cast<std::uint32_t*>(to + at);
+    each(team, count * (sizeof(Sample) / 4), [&](std::uint32_t i) { out[i] = words[i]; });
+    return at + count;
+  }
+
+  // Fills the wave with the tile's own values, then samples them. Returns the number of samples.
+  __device__ std::uint32_t sample_tile(const PassModel& pass, std::uint64_t number, std::uint32_t every,
+                                       Sample* to) const {
+    TileEncoder<T> tile = encoder();
+    tile.load(number, false);
+    begin_pass(tile.memory, order.grid.kind, job.taps, pass, tile.scratch.unit);
+    const std::uint32_t turns = turns_of(pass.refining, order.grid.kind);
+#pragma unroll 1
+    for (std::uint32_t turn = 1; turn <= turns; ++turn) fill_turn(tile, turn);
+    __syncwarp();
+    return take_samples(tile, pass, every, to);
+  }
+  __device__ void fill_turn(TileEncoder<T>& tile, std::uint32_t turn) const {
+    auto& wave = tile.memory.wave;
+    const Dense& d = tile.memory.dense;
+    Place place(wave.layout, tile.memory.lattice.lengths);
+    const std::uint32_t steps = wave.layout.steps();
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      const Ints active = place.coded(wave, turn);
+      const std::uint32_t bits = bits_of_condition(active);
+      if (bits != 0) {
+        Floats t = {0};
+        bool special = false;
+        if (active.v != 0) {
+          const std::size_t at = index_of(tile, place);
+          t.v = d.values[at];
+          special = d.kinds[at] != kCoded;
+        }
+        const std::uint32_t specials = __ballot_sync(kAllRows, special ? 1 : 0);
+        if (specials != 0) t = select(condition_of_bits(specials), stand_in(wave, place, step), t);
+        __syncwarp();
+        store_values(wave, place, step, bits, active, t);
+        __syncwarp();
+      }
+      place.next();
+      place.cell += wave.layout.step_cells;
+    }
+  }
+  __device__ static std::size_t index_of(const TileEncoder<T>& tile, const Place& place) {
+    return tile.memory.lattice.index(tile.memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(),
+                                     static_cast<std::uint32_t>(place.x.v));
+  }
+  __device__ std::uint32_t take_samples(TileEncoder<T>& tile, const PassModel& pass, std::uint32_t every,
+                                        Sample* to) const {
+    auto& wave = tile.memory.wave;
+    const TapList& list = pass.refining ? job.taps.refining : job.taps.causal;
+    Place place(wave.layout, tile.memory.lattice.lengths);
+    const std::uint32_t steps = wave.layout.steps(), every_border = every < 8 ? 1 : every / 8;
+    std::uint32_t inside = every / 2, border = 0, taken = 0;
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      Ints active = place.active();
+      if (pass.refining) active = active & (place.odd_coordinates(wave.kind) >= Ints::all(1));
+      const bool usual = active.v != 0 && tile.memory.dense.kinds[index_of(tile, place)] == kCoded;
+      const std::uint32_t set =
+          static_cast<std::uint32_t>(pass.refining ? place.parity(wave.kind).v : place.border(wave.kind).v);
+      const bool is_border = !pass.refining && set != 0;
+      const std::uint32_t borders = __ballot_sync(kAllRows, usual && is_border ? 1 : 0),
+                          others = __ballot_sync(kAllRows, usual && !is_border ? 1 : 0);
+      const std::uint32_t rank =
+          1 + (is_border ? border + popcount(borders & lanes_below()) : inside + popcount(others & lanes_below()));
+      const std::uint32_t own_set = set + (is_border ? kBorderSets : 0),
+                          rest = rest_tap(list, pass.refining, wave.kind, own_set);
+      const bool takes = usual && rank % (is_border ? every_border : every) == 0 && rest != kNoTap;
+      const std::uint32_t all = __ballot_sync(kAllRows, takes ? 1 : 0);
+      if (takes)
+        take_sample(
+            wave, list, pass.refining, own_set, rest, is_border,
+            [&](CellIndex distance) { return load_cells(wave.values, place.cell, distance).v; },
+            to[taken + popcount(all & lanes_below())]);
+      taken += popcount(all);
+      border = (border + popcount(borders)) % every_border;
+      inside = (inside + popcount(others)) % every;
+      place.next();
+      place.cell += wave.layout.step_cells;
+    }
+    return taken;
+  }
+};
+
+}  // namespace pyfilter::cuda

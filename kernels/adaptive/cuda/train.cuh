@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernels that make models: one chooses a chunk's predictor and trains it with a thread block (train/); one codes
+// all tiles, a warp each; one makes the tables of a chunk's symbols, and writes the model.
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/cuda/tiles.cuh"
+#include "adaptive/model_write.hpp"
+#include "stages/cuda/train_tables.cuh"
+
+namespace pyfilter::cuda {
+
+// Shared memory of a block that trains.
+struct TrainShared {
+  TeamSpace<kTrainThreads> team;
+  TileMemory tiles[kTrainWarps];
+};
+
+template <class T>
+__device__ __forceinline__ ChunkScale<T> scale_of(const AdaptiveEncode& job, std::uint32_t chunk) {
+  const ChunkPlan& plan = job.base.plans[chunk];
+  return {job.offsets[chunk], plan.step, plan.bound, plan.sentinel, plan.has_sentinel != 0};
+}
+template <class T>
+__device__ __forceinline__ const T* values_of(const AdaptiveEncode& job, std::uint32_t chunk) {
+  return reinterpret_cast<const T*>(job.base.values + chunk * job.base.value_stride);
+}
+
+template <class T>
+static __global__ void __launch_bounds__(kTrainThreads)
+    train_adaptive_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
+  extern __shared__ uint4 shared_memory[];
+  auto& shared = *reinterpret_cast<TrainShared*>(shared_memory);
+  const TrainTeam team{&shared.team};
+  const EncodeOrder& order = job.order[order_index];
+  TrainSpace& space = job.spaces[blockIdx.x];
+  if (threadIdx.x == 0) {
+    space.logs = {job.logs};
+    job.solving_sizes.lay_out(job.solving + blockIdx.x * job.solving_sizes.bytes(), space);
+  }
+  for (std::uint32_t local = blockIdx.x; local < job.chunk_count; local += gridDim.x) {
+    const std::uint32_t chunk = job.first_chunk + local;
+    if (job.base.plans[chunk].quantise == 0) continue;
+    TrainedModel& out = order.trained[local];
+    if (threadIdx.x == 0) space.activity = order.activity + std::size_t{local} * order.tiles;
+    __syncthreads();
+    WarpTiles<T> tiles{job,
+                       order,
+                       shared.tiles,
+                       job.scratch + std::size_t{blockIdx.x} * kTrainWarps * job.scratch_bytes,
+                       job.scratch_bytes,
+                       job.sample_sizes.in(job.samples + blockIdx.x * job.sample_sizes.bytes()),
+                       values_of<T>(job, chunk),
+                       scale_of<T>(job, chunk)};
+    Trainer trainer(team, tiles, order.grid, job.taps, job.choice, space);
+    const std::uint32_t chosen = trainer.choose(job.base.plans[chunk].has_sentinel != 0);
+    trainer.train_contexts_of(chosen);
+    __syncthreads();
+    const auto* const from = reinterpret_cast<const std::uint32_t*>(&space.trials[chosen].model);
+    each(team, sizeof(AdaptiveModel) / 4,
+         [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(&out.model)[i] = from[i]; });
+    if (threadIdx.x == 0) out.total_activity = space.total_activity;
+    __syncthreads();
+  }
+}
+
+template <class T>
+static __global__ void __launch_bounds__(32 * kCodeWarps)
+    code_tiles_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
+  extern __shared__ uint4 shared_memory[];
+  TileMemory& memory = reinterpret_cast<TileMemory*>(shared_memory)[threadIdx.x / 32];
+  const EncodeOrder& order = job.order[order_index];
+  const std::uint64_t warp = std::uint64_t{blockIdx.x} * kCodeWarps + threadIdx.x / 32;
+  const EncodeScratch scratch = EncodeScratch::in(job.scratch + warp * job.scratch_bytes, order.scratch);
+  for (;;) {
+    std::uint32_t next = 0;
+    if (this_lane() == 0) next = atomicAdd(order.next_tile, 1u);
+    next = __shfl_sync(kAllRows, next, 0);
+    if (next >= job.chunk_count * order.tiles) return;
+    const std::uint32_t local = next / order.tiles, chunk = job.first_chunk + local;
+    if (job.base.plans[chunk].quantise == 0) continue;
+    TileEncoder<T> tile{memory, order.grid, job.taps, scratch, values_of<T>(job, chunk), scale_of<T>(job, chunk),
+                        true,   false};
+    const TileHead head = record_tile(tile, order.trained[local].model, next % order.tiles,
+                                      order.records.in(order.record_memory + next * order.records.bytes()));
+    if (this_lane() == 0) order.heads[next] = head;
+  }
+}
+
+static __global__ void __launch_bounds__(kTrainThreads)
+    make_tables_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
+  __shared__ TeamSpace<kTrainThreads> shared;
+  const TrainTeam team{&shared};
+  const EncodeOrder& order = job.order[order_index];
+  TrainSpace& space = job.spaces[blockIdx.x];
+  for (std::uint32_t local = blockIdx.x; local < job.chunk_count; local += gridDim.x) {
+    if (job.base.plans[job.first_chunk + local].quantise == 0) continue;
+    TrainedModel& out = order.trained[local];
+    SymbolCounts& counts = space.trials[0].counts;
+    const CountedTiles counted(order.tiles);
+    __syncthreads();
+    clear(team, counts);
+    if (threadIdx.x == 0) {
+      space.logs = {job.logs};
+      space.total_activity = out.total_activity;
+    }
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x / 32; i < counted.count; i += kTrainWarps) {
+      const std::size_t tile = std::size_t{local} * order.tiles + counted.number(i);
+      count_records(order.records.in(order.record_memory + tile * order.records.bytes()), order.heads[tile],
+                    counted.every(), counts);
+    }
+    __syncthreads();
+    double activity = 0;
+    for (std::uint32_t i = 0; i < counted.count; ++i)
+      activity += static_cast<double>(order.activity[std::size_t{local} * order.tiles + counted.number(i)]);
+    const double bits = join_tables(team, counts, counted.share(), activity, space, job.taps, out.model);
+    make_tables(team, counts, space.joined, out.model);
+    each(team, kMostModelBytes / 4, [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(out.text)[i] = 0; });
+    each(team, kContextLevels,
+         [&](std::uint32_t level) { out.first_of_level[level] = out.model.table_of_level[level] * kSymbols; });
+    for (std::uint32_t t = threadIdx.x / 32; t < out.model.tables; t += kTrainWarps)
+      make_coded_entries(out.model.table[t], out.entries + t * kSymbols);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      out.bits = bits;
+      out.unit_log2 = unit_log2_of(bits, order.tiles);
+      out.text_bytes =
+          static_cast<std::uint32_t>(write_model_integers(out.model, job.taps.causal, job.taps.refining, out.text));
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Samples for the weights of a pass (train/equations.hpp), taken from a wave that holds a tile's own values; and the
+// most samples that a tile has. Not part of the format.
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/tile.hpp"
+#include "adaptive/train/contexts.hpp"
+#include "adaptive/train/equations.hpp"
+
+PYF_BEGIN_TARGET
+
+// Takes a sample of a set; at(distance) is the value at a neighbour, `rest` the rest tap of the set.
+template <class Wave, class At>
+PYF_ON_LANES void take_sample(const Wave& wave, const TapList& list, bool refining, std::uint32_t set,
+                              std::uint32_t rest, bool is_border, const At& at, Sample& sample) {
+  const float origin = at(wave.layout.distance(list.of[rest]));
+  for (std::uint32_t i = 0; i + 1 < kTerms; ++i)
+    sample.terms[i] = i < list.count ? at(wave.layout.distance(list.of[i])) - origin : 0;
+  sample.terms[kTerms - 1] = at(0) - origin;
+  float low = origin, high = origin;
+  const auto widen = [&](float v) {
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  };
+  if (refining) {
+    for (std::uint32_t axis = 0; axis < static_cast<std::uint32_t>(wave.kind); ++axis) {
+      if ((set >> axis & 1) == 0) continue;
+      widen(at(wave.near[axis]));
+      widen(at(wave.next[axis]));
+    }
+  } else {
+    for (std::uint32_t i = 0; i < wave.range_taps; ++i) widen(at(wave.range_tap[i]));
+  }
+  sample.range = high - low;
+  sample.weight = is_border ? 1.0f / 16 : 1 / (sample.range * sample.range + 16);
+  sample.set = set;
+}
+
+// Extents of the largest tile of a grid, on a lattice.
+struct LargestTile {
+  std::uint32_t planes = 1, rows = kTileRows, columns = 1;
+
+  KFN LargestTile(const AdaptiveGrid& grid, std::uint32_t log2) {
+    const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
+    columns = longest;
+    if (grid.kind == TileKind::line) {
+      columns = (longest + kTileRows - 1) / kTileRows;
+      columns = columns < kShortestRow ? kShortestRow : columns;
+    } else {
+      rows = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy)), log2);
+    }
+    if (grid.kind == TileKind::volume)
+      planes = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz)), log2);
+    columns = Lattice::part(columns, log2);
+  }
+  KFN std::uint32_t cells() const { return planes * rows * columns; }
+};
+
+KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uint32_t log2, std::uint32_t every) {
+  const LargestTile tile(grid, log2);
+  std::uint32_t border = 0;
+  if (!refining)
+    border = tile.cells() - (grid.kind == TileKind::volume ? tile.planes - 1 : 1) *
+                                (grid.kind != TileKind::line ? tile.rows - 1 : tile.rows) * (tile.columns - 1);
+  return tile.cells() / every + border / (every < 8 ? 1 : every / 8) + 3;
+}
+// Of a pass of several turns.
+KFN std::uint32_t most_context_samples(const AdaptiveGrid& grid, std::uint32_t log2, std::uint32_t every) {
+  return LargestTile(grid, log2).cells() / every + 4;
+}
+
+PYF_END_TARGET
