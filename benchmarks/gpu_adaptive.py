@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of decoding frames of Adaptive on a GPU, which CPUs have encoded. python -m benchmarks.gpu_adaptive."""
+"""Speed of Adaptive on a GPU, in batches of chunks and alone. python -m benchmarks.gpu_adaptive."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ import pyfilter
 from benchmarks.gpu_codec import event_seconds
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.report import Rows
-from pyfilter._lib import abi, cuda
+from pyfilter import frames as requests
+from pyfilter._lib import abi, cuda, host
 
-COLUMNS = ("field", "shape", "predictor", "rel", "ratio", "frames", "GB/s", "one frame, us", "same values")
+COLUMNS = (
+    "field", "shape", "predictor", "rel", "ratio", "frames", "decode GB/s", "one frame, us", "same values",
+    "encode GB/s", "one chunk, us", "same bytes",
+)  # fmt: skip
 #: chunks of a million values, cut from 64 planes of 512 x 512
 SHAPES: dict[str, tuple[int, ...]] = {"volume": (64, 128, 128), "plane": (1024, 1024), "line": (1 << 20,)}
 DISTINCT = 16
@@ -92,16 +96,39 @@ def measure(inputs: list[Any], codec: pyfilter.Codec, dtype: str, count: int) ->
     return [f"{ratio:.2f}", str(count), f"{speed:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO"], same
 
 
+def measure_encoding(inputs: list[Any], codec: pyfilter.Codec, count: int) -> tuple[list[str], bool]:
+    """Return cells for GB/s, microseconds of one chunk and "yes", and whether the frames are the CPU's."""
+    first = inputs[0]
+    request = requests.make_request(codec, first.dtype, first.shape)
+    capacity = -(-host.max_frame_bytes(request) // 256) * 256
+    values = cupy.concatenate([cupy.asarray(inputs[i % len(inputs)]).reshape(-1) for i in range(count)])
+    encoded, sizes = cupy.zeros(capacity * count, cupy.uint8), cupy.zeros(count, cupy.uint64)
+    stream = cupy.cuda.get_current_stream().ptr
+
+    def encode(chunks: int) -> None:
+        cuda.encode(request, chunks, values.data.ptr, first.nbytes, encoded.data.ptr, capacity, sizes.data.ptr, stream)
+
+    seconds = event_seconds(lambda _: encode(count))
+    same = True
+    for i, size in enumerate(sizes.get().tolist()):
+        if i < len(inputs):
+            same = same and encoded[i * capacity :][:size].get().tobytes() == pyfilter.encode(inputs[i], codec)
+    single = event_seconds(lambda _: encode(1))
+    return [f"{first.nbytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO"], same
+
+
 def main(
     fields: Annotated[str, typer.Option(help="Names, comma-separated.")] = "turbulence,noise",
     shapes: Annotated[str, typer.Option(help="Of volume, plane, line.")] = "volume,plane,line",
-    predictors: Annotated[str, typer.Option(help="Of regression, interpolation.")] = "regression,interpolation",
+    predictors: Annotated[
+        str, typer.Option(help="Of auto, regression, interpolation.")
+    ] = "auto,interpolation",
     bounds: Annotated[str, typer.Option(help="Fractions of the range.")] = "1e-2,1e-3,1e-4",
     efforts: Annotated[str, typer.Option(help="Of best, fast.")] = "best",
     dtype: Annotated[str, typer.Option(help="Element type.")] = "f4",
     count: Annotated[int, typer.Option(help="Frames in a call.")] = 256,
 ) -> None:
-    """Decode batches of frames, and single frames; end with status 1 if a value differs from the CPU's."""
+    """Batches of chunks, and single ones; end with status 1 if a value or a byte differs from the CPU's."""
     console = Console(width=160, highlight=False)
     table, good = Rows("", COLUMNS), True
     for name in fields.split(","):
@@ -117,11 +144,13 @@ def main(
                             effort=effort,
                         )
                         cells, same = measure(inputs, codec, dtype, count)
-                        good = good and same
-                        table.add(name, kind, f"{predictor} {effort}", relative, *cells)
+                        encoding, same_bytes = measure_encoding(inputs, codec, count)
+                        cupy.get_default_memory_pool().free_all_blocks()
+                        good = good and same and same_bytes
+                        table.add(name, kind, f"{predictor} {effort}", relative, *cells, *encoding)
     table.show(console)
     if not good:
-        console.print("values are not those of the CPU")
+        console.print("values or bytes are not those of the CPU")
         raise typer.Exit(1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of encoding chunks with Lossless(effort="ratio") on a GPU, and of decoding frames that CPUs have encoded.
+"""Speed of encoding chunks with Lossless(effort="ratio") on a GPU, and of decoding frames.
 
 python -m benchmarks.gpu_lossless
 """
@@ -14,11 +14,8 @@ import typer
 from rich.console import Console
 
 import pyfilter
-from benchmarks.gpu_adaptive import SHAPES, chunks, measure
-from benchmarks.gpu_codec import event_seconds
+from benchmarks.gpu_adaptive import SHAPES, chunks, measure, measure_encoding
 from benchmarks.report import Rows
-from pyfilter import frames
-from pyfilter._lib import cuda, host
 
 COLUMNS = (
     "field", "shape", "dtype", "ratio", "frames", "decode GB/s", "one frame, us", "same values",
@@ -38,27 +35,6 @@ def inputs_of(name: str, kind: str, dtype: str) -> list[Any]:
     return chunks(name, shape, dtype)
 
 
-def measure_encoding(inputs: list[Any], count: int) -> tuple[list[str], bool]:
-    """Return cells for GB/s, microseconds of one chunk and "yes", and whether the frames are the CPU's."""
-    first = inputs[0]
-    request = frames.make_request(RATIO, first.dtype, first.shape)
-    capacity = -(-host.max_frame_bytes(request) // 256) * 256
-    values = cupy.concatenate([cupy.asarray(inputs[i % len(inputs)]).reshape(-1) for i in range(count)])
-    encoded, sizes = cupy.zeros(capacity * count, cupy.uint8), cupy.zeros(count, cupy.uint64)
-    stream = cupy.cuda.get_current_stream().ptr
-
-    def encode(chunks: int) -> None:
-        cuda.encode(request, chunks, values.data.ptr, first.nbytes, encoded.data.ptr, capacity, sizes.data.ptr, stream)
-
-    seconds = event_seconds(lambda _: encode(count))
-    same = True
-    for i, size in enumerate(sizes.get().tolist()):
-        if i < len(inputs):
-            same = same and encoded[i * capacity :][:size].get().tobytes() == pyfilter.encode(inputs[i], RATIO)
-    single = event_seconds(lambda _: encode(1))
-    return [f"{first.nbytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO"], same
-
-
 def main(
     fields: Annotated[
         str, typer.Option(help="Names, comma-separated.")
@@ -75,7 +51,7 @@ def main(
             for dtype in dtypes.split(","):
                 inputs = inputs_of(name, kind, dtype)
                 cells, same = measure(inputs, RATIO, dtype, count)
-                encoding, same_bytes = measure_encoding(inputs, count)
+                encoding, same_bytes = measure_encoding(inputs, RATIO, count)
                 cupy.get_default_memory_pool().free_all_blocks()
                 good = good and same and same_bytes
                 table.add(name, kind, dtype, *cells, *encoding)

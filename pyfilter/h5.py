@@ -124,8 +124,6 @@ def create_dataset(
     plugin.refresh()
     source = source_of(data)
     chosen = _chosen(devices, source)
-    if chosen or is_device_array(source):
-        codec = codec.for_device()
     dtype = dtypes.plain(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.requested_spec.name, dtype)
     dtypes.require_exact_enum(codec, dtype)

@@ -316,7 +316,7 @@ const Codec kAdaptiveCodec{
     .decode = decode,
     .may_be_pointwise = false,
     .closed_loop = true,
-    .encodes_on_devices = true,
+    .integers_on_devices = false,
 };
 
 }  // namespace pyfilter

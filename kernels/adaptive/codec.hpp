@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adaptive: values -> predictions from reconstructed values in a skewed wavefront of up to 32 rows (tile.hpp) -> codes
 // -> rANS. A trained weighting of neighbouring codes chooses the table of each code (cpu/stream.hpp). Taps, weights and
-// tables are the chunk's model (model.hpp), which the encoder trains (cpu/choose.hpp). Interpolating models code a
+// tables are the chunk's model (model.hpp), which the encoder trains (train/trainer.hpp). Interpolating models code a
 // coarse lattice first, then refining passes. Tiles: grid.hpp. A chunk whose Lorenzo frame is smaller becomes that
 // frame. See FORMAT.md.
 #pragma once

@@ -53,8 +53,6 @@ struct Codec {
   bool closed_loop = false;
   // Whether there are CUDA kernels for floating-point values and for integers.
   bool floats_on_devices = true, integers_on_devices = true;
-  // Whether these encode, too.
-  bool encodes_on_devices = true;
 };
 
 // nullptr where registry.json has no codec of this id.

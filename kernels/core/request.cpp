@@ -227,7 +227,7 @@ static bool has_kernels(std::uint8_t codec, Dtype dtype) {
 }
 bool on_devices(const FrameInfo& info) noexcept { return has_kernels(info.codec, base_info(info).dtype); }
 bool encodes_on_devices(const Request& request) noexcept {
-  return has_kernels(request.codec, base_request(request).dtype) && codec_of(request.codec)->encodes_on_devices;
+  return has_kernels(request.codec, base_request(request).dtype);
 }
 
 std::uint8_t version_of(const registry::CodecRow& row, const Parameters& parameters) noexcept {

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from pyfilter.codecs.adaptive import Adaptive
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.hierarchical_delta import HierarchicalDelta
-from pyfilter.codecs.lorenzo import Lorenzo
 from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -30,9 +29,9 @@ class Auto(Codec):
     absolute, relative, pointwise_relative, psnr : float, optional
         The bound, as for `HierarchicalDelta`.
     objective : {"ratio", "speed"}
-        "ratio": the smallest of what `Adaptive`, `Lorenzo` and `HierarchicalDelta` make of a chunk; of values on a
-        CUDA device, `Lorenzo`. "speed": of `HierarchicalDelta` differences along a chain, the fastest form, unless
-        another needs less than three quarters of its bits; widest differences are not stored apart.
+        "ratio": the smallest of what `Adaptive`, `Lorenzo` and `HierarchicalDelta` make of a chunk. "speed": of
+        `HierarchicalDelta` differences along a chain, the fastest form, unless another needs less than three quarters
+        of its bits; widest differences are not stored apart.
 
     Raises
     ------
@@ -69,14 +68,6 @@ class Auto(Codec):
     def requested_spec(self) -> CodecSpec:
         """The entry of the codec that the library is asked for."""
         return HierarchicalDelta.spec() if self.objective == "speed" else Adaptive.spec()
-
-    def for_device(self) -> Codec:
-        """Return `Lorenzo` for the objective "ratio": `Adaptive` has no kernels for devices."""
-        if self.objective == "speed":
-            return self
-        mode, bound = self.bound
-        smallest: Any = Lorenzo
-        return cast("Codec", smallest(**{mode: bound}))
 
     @property
     def predictor(self) -> str:

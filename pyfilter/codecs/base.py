@@ -86,10 +86,6 @@ class Codec(FilterRefBase):
         """The entry in registry.json of the codec that the library is asked for: `Auto` requests several."""
         return self.spec()
 
-    def for_device(self) -> Codec:
-        """Return the codec for values on a CUDA device; another one if `Auto` chooses."""
-        return self
-
     @classmethod
     def takes_integers(cls) -> bool:
         """Whether the codec encodes integers too. An absolute bound of theirs may be 0."""

@@ -70,7 +70,7 @@ def _request_of(
 def _new_request(
     codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None
 ) -> tuple[abi.Request, int]:
-    request = host_frames.make_request(codec.for_device(), dtype, shape, fill_value)
+    request = host_frames.make_request(codec, dtype, shape, fill_value)
     return request, host.max_frame_bytes(request)
 
 

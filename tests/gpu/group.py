@@ -55,28 +55,6 @@ class Group:
         except pyfilter.PyfilterError as error:
             self.bad.append(f"{what}: {error}")
 
-    def check_decoding(
-        self, values: Array, codec: pyfilter.Codec, fill: Any = None, copies: int = 1, ranges: int = 2
-    ) -> None:
-        """Decode a frame of the CPU on the device, whole and in parts: of a codec that encodes on the CPU only."""
-        self.cases += 1
-        self.bytes += values.nbytes * copies
-        what = f"{values.dtype} {values.shape} {codec!r} fill={fill!r}"
-        try:
-            frame = pyfilter.encode(values, codec, fill_value=fill)
-            flat = pyfilter.decode(frame).reshape(-1)
-            parts = [
-                (0, values.size),
-                *np.sort(np.random.default_rng(values.size).integers(0, values.size + 1, (ranges, 2))),
-            ]
-            for start, stop in ((int(start), int(stop)) for start, stop in parts):
-                for back in device.decode([frame] * copies, values.dtype, values.size, start, stop):
-                    if back.tobytes() != flat[start:stop].tobytes():
-                        self.bad.append(f"{what}: values {start} to {stop} differ")
-                        return
-        except pyfilter.PyfilterError as error:
-            self.bad.append(f"{what}: {error}")
-
     def check_frames(self, encoded: list[bytes]) -> None:
         """Decode frames of one shape and element type in one call, whole and in part."""
         info = pyfilter.frame_info(encoded[0])

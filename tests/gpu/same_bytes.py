@@ -259,9 +259,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
                 values[rng.random(shape) < 0.01] = 0
             bound = (0.3, 0.03, 1e-3)[i % 3]
             codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])
-            group.check(
-                values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1
-            )
+            group.check(values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1)
         yield group
     if every == 1 and not quick:
         group = Group("adaptive, many units")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpu.group import Group
 
 Array = NDArray[Any]
-CODECS = ["Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Particles", "Progressive"]
+CODECS = ["Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Particles", "Progressive", "Adaptive"]
 CHUNKS = 43  # more than a launch may have
 
 
@@ -62,13 +62,15 @@ def groups(codecs: list[str]) -> Iterator[Group]:
         "Lossless": [pyfilter.Lossless()],
         "HierarchicalDelta": [pyfilter.HierarchicalDelta(absolute=0.01), pyfilter.HierarchicalDelta(relative=1e-3)],
         "Lorenzo": [pyfilter.Lorenzo(absolute=0.01), pyfilter.Lorenzo(relative=1e-3, coder="huffman")],
+        "Adaptive": [pyfilter.Adaptive(absolute=0.01), pyfilter.Adaptive(relative=1e-3, predictor="interpolation")],
         "Progressive": [pyfilter.Progressive(absolute=0.01), pyfilter.Progressive(errors="bounds")],
     }
     for name, those in all_codecs.items():
         if name not in codecs:
             continue
         group = Group(f"{name}, divided batches")
-        line, volume = ((700, 3), (9, 10, 22)) if name == "Progressive" else ((2500, 3), (21, 20, 22))
+        small = name in ("Progressive", "Adaptive")
+        line, volume = ((700, 3), (9, 10, 22)) if small else ((2500, 3), (21, 20, 22))
         for (dtype, shape), codec in itertools.product((("f4", line), ("f8", volume)), those):
             check_batch(group, gridded(dtype, shape), codec)
         if name == "Lorenzo":  # few frames of many tiles: thread blocks share them

@@ -7,6 +7,7 @@
 
 #include "adaptive/cuda/driver.cuh"
 #include "adaptive/cuda/encode_params.cuh"
+#include "adaptive/cuda/planes.cuh"
 #include "adaptive/train/sample.hpp"
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
@@ -65,6 +66,11 @@ void set_order(EncodeOrder& order, const Request& request, std::uint64_t count, 
   order.scratch = scratch_shape_of(order.grid);
   order.records = {LargestTile(order.grid, 0).cells(), most_record_steps(order.grid),
                    static_cast<std::uint32_t>(dtype_bytes(request.dtype) / 4)};
+  if (order.grid.kind == TileKind::volume) {
+    const LargestTile tile(order.grid, 0);
+    order.only_flat = order.grid.nx / order.grid.gx < kLeastRingColumns;
+    order.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, false, 1, 1, tile.columns).period());
+  }
   order.tile_words = 3 * std::size_t{order.records.cells} + 64;
 }
 
@@ -110,7 +116,7 @@ class AdaptiveBatch {
     job_.taps = adaptive_taps(make_adaptive_grid(request.shape, count, false).kind);
     job_.choice = {request.parameters[0], request.parameters[1] != 0};
     job_.values = count;
-    job_.orders = may_go_across(request.shape) ? 2 : 1;
+    job_.orders = make_adaptive_grid(request.shape, count, true).across ? 2 : 1;
     for (std::uint32_t i = 0; i < job_.orders; ++i) set_order(job_.order[i], request, count, i != 0);
     job_.rows = job_.order[0].grid.most_rows();
     for (std::uint32_t i = 0; i < job_.orders; ++i) job_.most_units = std::max(job_.most_units, job_.order[i].tiles);
@@ -120,7 +126,8 @@ class AdaptiveBatch {
   Status run() {
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
-    PYF_TRY(check(encoders_.resident(&resident_training_, &resident_coding_), "occupancy of the encoder"));
+    PYF_TRY(check(encoders_.resident(job_.order[0].grid.kind, &resident_training_, &resident_coding_),
+                  "occupancy of the encoder"));
     Arrays of_chunk;
     lay_out_chunks(of_chunk, 1);
     std::size_t together = std::clamp<std::uint64_t>(memory / kChunkPart / of_chunk.bytes(), 1,
@@ -153,7 +160,7 @@ class AdaptiveBatch {
       arrays.add(order.trained, chunks);
       arrays.add(order.heads, tiles);
       arrays.add(order.record_memory, tiles * order.records.bytes());
-      arrays.add(order.next_tile, 1);
+      arrays.add(order.next_tile, 2);
       words = std::max(words, tiles * order.tile_words);
     }
     arrays.add(job_.units, chunks * job_.most_units);
@@ -166,7 +173,8 @@ class AdaptiveBatch {
     arrays.add(job_.spaces, training);
     arrays.add(job_.solving, training * job_.solving_sizes.bytes());
     arrays.add(job_.samples, training * job_.sample_sizes.bytes());
-    arrays.add(job_.scratch, std::max(training * kTrainWarps, coding * kCodeWarps) * job_.scratch_bytes);
+    arrays.add(job_.scratch, std::max(training * kTrainWarps, coding) * job_.scratch_bytes);
+    arrays.add(job_.planes, coding * std::max(job_.order[0].plane_floats, job_.order[1].plane_floats));
   }
 
   Status encode(const CudaEncodeBatch& part, std::uint64_t memory) {
@@ -182,10 +190,9 @@ class AdaptiveBatch {
         sizeof(TrainSpace) + job_.solving_sizes.bytes() + job_.sample_sizes.bytes() + kTrainWarps * job_.scratch_bytes;
     auto training = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
         memory / kTrainingPart / of_block, 1, std::min<std::size_t>(resident_training_, part.count)));
-    const std::uint64_t groups = (part.count * job_.most_units + kCodeWarps - 1) / kCodeWarps;
-    auto coding =
-        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(memory / kCodingPart / (kCodeWarps * job_.scratch_bytes),
-                                                             1, std::min<std::uint64_t>(resident_coding_, groups)));
+    auto coding = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(memory / kCodingPart / job_.scratch_bytes, 1,
+                                  std::min<std::uint64_t>(resident_coding_, part.count * job_.most_units)));
     for (;;) {  // less memory may be free
       const Status got = allocate_arrays(threads, [&](Arrays& arrays) { lay_out_threads(arrays, training, coding); });
       if (got.ok()) break;

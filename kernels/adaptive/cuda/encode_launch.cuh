@@ -2,8 +2,10 @@
 // Launchers of the kernels that encode chunks, for values of a type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "adaptive/cuda/code_tiles.cuh"
 #include "adaptive/cuda/place_units.cuh"
 #include "adaptive/cuda/settle.cuh"
 #include "adaptive/cuda/train.cuh"
@@ -12,13 +14,37 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::size_t kCodeShared = kCodeWarps * sizeof(TileMemory);
+template <class T>
+struct TileCoding {
+  struct Choice {
+    void (*kernel)(const AdaptiveEncode, std::uint32_t);
+    std::size_t shared;
+  };
+  template <UnitMode kMode>
+  static Choice choice() {
+    if constexpr (kMode == UnitMode::flat) return {&code_tiles_kernel<T, kMode>, 0};
+    return {&code_tiles_kernel<T, kMode>, sizeof(float) * RingShape<static_cast<TileKind>(kMode)>::kCells};
+  }
+  static Choice choose(TileKind kind, bool flat) {
+    if (flat) return choice<UnitMode::flat>();
+    return kind == TileKind::line    ? choice<UnitMode::line>()
+           : kind == TileKind::plane ? choice<UnitMode::plane>()
+                                     : choice<UnitMode::volume>();
+  }
+};
 
 template <class T>
-cudaError_t resident_encoders(std::uint32_t* training, std::uint32_t* coding) {
+cudaError_t resident_encoders(TileKind kind, std::uint32_t* training, std::uint32_t* coding) {
   PYF_CUDA_TRY(
       resident_blocks(&train_adaptive_kernel<T>, static_cast<int>(kTrainThreads), sizeof(TrainShared), training));
-  return resident_blocks(&code_tiles_kernel<T>, static_cast<int>(32 * kCodeWarps), kCodeShared, coding);
+  *coding = 1;
+  for (const bool flat : {false, true}) {
+    std::uint32_t blocks = 0;
+    const auto chosen = TileCoding<T>::choose(kind, flat);
+    PYF_CUDA_TRY(resident_blocks(chosen.kernel, 32, chosen.shared, &blocks));
+    *coding = std::max(*coding, blocks);
+  }
+  return cudaSuccess;
 }
 
 template <class T>
@@ -28,9 +54,14 @@ cudaError_t launch_encoding(const AdaptiveEncode& job, std::uint32_t training, s
     const EncodeOrder& order = job.order[i];
     train_adaptive_kernel<T><<<training, kTrainThreads, sizeof(TrainShared), stream>>>(job, i);
     PYF_CUDA_TRY(cudaGetLastError());
-    PYF_CUDA_TRY(cudaMemsetAsync(order.next_tile, 0, sizeof *order.next_tile, stream));
-    code_tiles_kernel<T><<<coding, 32 * kCodeWarps, kCodeShared, stream>>>(job, i);
-    PYF_CUDA_TRY(cudaGetLastError());
+    PYF_CUDA_TRY(cudaMemsetAsync(order.next_tile, 0, 2 * sizeof *order.next_tile, stream));
+    for (const bool flat : {false, true}) {
+      if (!flat && order.only_flat) continue;
+      const auto chosen = TileCoding<T>::choose(order.grid.kind, flat);
+      auto* const kernel = chosen.kernel;
+      kernel<<<coding, 32, chosen.shared, stream>>>(job, i);
+      PYF_CUDA_TRY(cudaGetLastError());
+    }
     make_tables_kernel<<<training, kTrainThreads, 0, stream>>>(job, i);
     PYF_CUDA_TRY(cudaGetLastError());
   }

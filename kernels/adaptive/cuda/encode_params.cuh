@@ -17,8 +17,7 @@
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kTrainThreads = 256, kTrainWarps = kTrainThreads / 32;
-inline constexpr std::uint32_t kCodeWarps = 4;  // of a thread block that codes tiles; each codes a tile
-inline constexpr std::uint32_t kOrders = 2;     // of the axes before the last three
+inline constexpr std::uint32_t kOrders = 2;  // of the axes before the last three
 
 // What decides the offset and the step of a chunk: its lowest and highest value but for zeros, as keys in the order of
 // the values (0: none; `low` is inverted), and the number of zeros.
@@ -133,8 +132,10 @@ struct EncodeOrder {
   TrainedModel* trained;  // of each chunk
   TileHead* heads;        // of each tile
   std::uint8_t* record_memory;
-  std::uint32_t* next_tile;
-  std::size_t tile_words;  // 16-bit words of a stream for each tile, at most
+  std::uint32_t* next_tile;  // two counters: tiles in rings and in global memory
+  bool only_flat;            // no tile is coded in rings
+  std::size_t plane_floats;  // of a warp that codes tiles of volumes in rings
+  std::size_t tile_words;    // 16-bit words of a stream for each tile, at most
 };
 
 struct AdaptiveEncode {
@@ -152,6 +153,7 @@ struct AdaptiveEncode {
   TrainSpace* spaces;  // of each thread block that trains
   std::uint8_t *solving, *samples, *scratch;
   std::size_t scratch_bytes;  // of a warp
+  float* planes;              // of each warp that codes tiles
   SampleMemorySizes sample_sizes;
   SolvingSizes solving_sizes;
   // of each unit: sizes and states; of each tile memory for words, which end at the end of the unit's last tile
@@ -163,8 +165,8 @@ struct AdaptiveEncode {
 // Launchers of the kernels for values of a type.
 struct AdaptiveEncoders {
   cudaError_t (*settle)(const AdaptiveEncode& job, const Request& request, ChunkFacts* facts, cudaStream_t stream);
-  // Return the number of thread blocks that train, and that code tiles, at a time.
-  cudaError_t (*resident)(std::uint32_t* training, std::uint32_t* coding);
+  // Return the number of thread blocks that train, and of warps that code tiles, at a time.
+  cudaError_t (*resident)(TileKind kind, std::uint32_t* training, std::uint32_t* coding);
   cudaError_t (*encode)(const AdaptiveEncode& job, std::uint32_t training, std::uint32_t coding, cudaStream_t stream);
 };
 

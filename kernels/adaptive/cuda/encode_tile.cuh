@@ -7,6 +7,7 @@
 
 #include "adaptive/cuda/encode_params.cuh"
 #include "adaptive/cuda/pass.cuh"
+#include "adaptive/cuda/planes.cuh"
 #include "adaptive/cuda/stream.cuh"
 #include "adaptive/scale.hpp"
 
@@ -40,45 +41,63 @@ struct TileStep {
   float size;
 };
 
-template <class T>
+template <class T, UnitMode kMode>
 struct TileEncoder {
-  TileMemory& memory;
+  static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
+
+  UnitMemory<kMode>& memory;
   const AdaptiveGrid& grid;
   const AdaptiveTaps& taps;
   EncodeScratch scratch;
+  float* planes;  // memory of PlaneWindows
   const T* values;
   ChunkScale<T> scale;
-  bool plain;    // no value of the tile is special
+  bool again;    // values that did not fit are stored
+  bool plain;    // flat: no value of the tile is special
   bool misfits;  // whether this lane found a value that must be stored
 
-  // Loads a tile. `again`: values that did not fit are stored. Returns whether a value is the sentinel.
-  __device__ __forceinline__ bool load(std::uint64_t number, bool again) {
+  __device__ __forceinline__ StepMasks<kFlat> masks() const {
+    if constexpr (kFlat) return {flat_masks(scratch.unit)};
+    return {memory.masks};
+  }
+  // The kind of a value at a place of the tile, and the number to code.
+  __device__ __forceinline__ ValueKind kind_of(T value, std::size_t at, float* t) const {
+    const ValueKind kind = scale.kind_of(value, t);
+    return again && kind == kCoded && scratch.marks[at] != 0 ? kExact : kind;
+  }
+  // Begins a tile; a flat one is loaded. Returns whether a value is the sentinel.
+  __device__ __forceinline__ bool begin(std::uint64_t number, bool repeats) {
+    again = repeats;
+    misfits = false;
     begin_tile(memory, grid, number, scratch.unit);
     const Dense& d = memory.dense;
     const AdaptiveTile& tile = memory.tile;
-    bool any = false, others = again;
+    if (!again)
+      for (std::uint32_t i = this_lane(); 16 * i < d.planes * d.rows * d.columns; i += kRows)
+        reinterpret_cast<uint4*>(scratch.marks)[i] = {0, 0, 0, 0};
+    bool any = false, others = false;
+    if (kFlat || scale.has_sentinel) {
 #pragma unroll 1
-    for (std::uint32_t z = 0; z < d.planes; ++z)
+      for (std::uint32_t z = 0; z < d.planes; ++z)
 #pragma unroll 1
-      for (std::uint32_t y = 0; y < d.rows; ++y) {
-        const T* const row = values + tile.row(z, y);
-        const std::size_t to = d.index(z, y, 0);
-        for (std::uint32_t x = this_lane(); x < d.lengths[y]; x += kRows) {
-          float t = 0;
-          ValueKind kind = scale.kind_of(row[x * tile.value_stride], &t);
-          if (!again)
-            scratch.marks[to + x] = 0;
-          else if (scratch.marks[to + x] != 0 && kind == kCoded)
-            kind = kExact;
-          d.values[to + x] = t;
-          d.kinds[to + x] = kind;
-          any = any || kind == kSentinel;
-          others = others || kind != kCoded;
+        for (std::uint32_t y = 0; y < d.rows; ++y) {
+          const T* const row = values + tile.row(z, y);
+          const std::size_t to = d.index(z, y, 0);
+#pragma unroll 2
+          for (std::uint32_t x = this_lane(); x < d.lengths[y]; x += kRows) {
+            float t = 0;
+            const ValueKind kind = kind_of(row[x * tile.value_stride], to + x, &t);
+            any = any || kind == kSentinel;
+            if constexpr (kFlat) {
+              d.values[to + x] = t;
+              d.kinds[to + x] = kind;
+              others = others || kind != kCoded;
+            }
+          }
         }
-      }
+    }
     __syncwarp();
     plain = !__any_sync(kAllRows, others);
-    misfits = false;
     return __any_sync(kAllRows, any);
   }
   __device__ __forceinline__ void mark_all() const {
@@ -87,68 +106,106 @@ struct TileEncoder {
     __syncwarp();
   }
 
+  // Codes a step; returns the size of this lane's code.
+  template <class Sink>
+  __device__ __forceinline__ float code_lanes(const Place& place, std::uint32_t step, std::uint32_t bits,
+                                              const Ints& active, T value, std::uint64_t index, bool masked,
+                                              Sink& sink) {
+    auto& wave = memory.wave;
+    const Dense& d = memory.dense;
+    std::size_t at = 0;
+    float t = 0;
+    ValueKind kind = kCoded;
+    if (active.v != 0) {
+      at = memory.lattice.index(d, static_cast<std::uint32_t>(place.z.v), this_lane(),
+                                static_cast<std::uint32_t>(place.x.v));
+      if constexpr (kFlat) {
+        t = d.values[at];
+        if (!plain) kind = static_cast<ValueKind>(d.kinds[at]);
+      } else {
+        kind = kind_of(value, at, &t);
+      }
+    }
+    TileStep s;
+    s.bits = bits;
+    s.sentinel = masked ? __ballot_sync(kAllRows, kind == kSentinel ? 1 : 0) : 0;
+    const std::uint32_t wanted = __ballot_sync(kAllRows, kind == kExact ? 1 : 0);
+    s.expected = expect(wave, place, step);
+    s.level = context_level_at(wave, s.expected, place.cell);
+    const Floats unit = Floats::all(wave.pass->unit);
+    const CodedStep coded =
+        code_step(wave, place, step, s.expected, Floats{t}, unit, Floats::all(1 / unit.v), bits, s.sentinel, wanted, 0);
+    s.exact = coded.exact;
+    s.code = integer_of(coded.code);
+    const Floats size = least(absolute(coded.code), Floats::all(kLargestSize));
+    s.size = size.v;
+    sink.take(*this, step, place, index, s);
+    if (active.v != 0 && kind == kCoded && !scale.fits(value, coded.value.v)) {
+      scratch.marks[at] = 1;
+      misfits = true;
+    }
+    if (masked && this_lane() == 0) masks()[step] |= s.sentinel;
+    __syncwarp();  // all lanes have read
+    store_values(wave, place, step, bits, active, coded.value);
+    if constexpr (kFlat) {
+      store_cells(wave.sizes, place.cell, active, size);
+      if (active.v != 0) {
+        d.values[at] = coded.value.v;
+        d.sizes[at] = s.size;
+      }
+    } else {  // overwrite the step that left the ring
+      store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
+    }
+    __syncwarp();
+    return active.v != 0 ? s.size : 0;
+  }
   // Codes the values of a turn of the pass that has begun.
   template <class Sink>
   __device__ __forceinline__ void code_turn(std::uint32_t turn, bool masked, Sink& sink) {
     auto& wave = memory.wave;
-    const Lattice& lattice = memory.lattice;
-    const Dense& d = memory.dense;
-    Place place(wave.layout, lattice.lengths);
-    auto cursor = ValueCursor::begin(memory.tile, lattice, wave.layout, place);
-    std::uint32_t* const masks = flat_masks(scratch.unit);
-    const Floats unit = Floats::all(wave.pass->unit), per_unit = Floats::all(1 / wave.pass->unit);
+    Place place(wave.layout, memory.lattice.lengths);
+    if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
+    auto cursor = ValueCursor::begin(memory.tile, memory.lattice, wave.layout, place);
+    auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
     const std::uint32_t steps = wave.layout.steps();
+    Ints active = place.coded(wave, turn);
+    T value = active.v != 0 ? values[cursor.index] : T{0};
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
-      const Ints active = place.coded(wave, turn);
-      const std::uint32_t bits = bits_of_condition(active);
-      if (bits != 0) {
-        const std::size_t at = active.v != 0 ? lattice.index(d, static_cast<std::uint32_t>(place.z.v), this_lane(),
-                                                             static_cast<std::uint32_t>(place.x.v))
-                                             : 0;
-        Floats t = {active.v != 0 ? d.values[at] : 0};
-        std::uint32_t kind = kCoded, sentinel = 0, wanted = 0;
-        if (!plain) {
-          kind = active.v != 0 ? d.kinds[at] : std::uint32_t{kCoded};
-          sentinel = __ballot_sync(kAllRows, kind == kSentinel ? 1 : 0);
-          wanted = __ballot_sync(kAllRows, kind == kExact ? 1 : 0);
-        }
-        TileStep s;
-        s.bits = bits;
-        s.sentinel = sentinel;
-        s.expected = expect(wave, place, step);
-        s.level = context_level_at(wave, s.expected, place.cell);
-        const CodedStep coded = code_step(wave, place, step, s.expected, t, unit, per_unit, bits, sentinel, wanted, 0);
-        s.exact = coded.exact;
-        s.code = integer_of(coded.code);
-        const Floats size = least(absolute(coded.code), Floats::all(kLargestSize));
-        s.size = size.v;
-        sink.take(*this, step, place, cursor.index, s);
-        if (active.v != 0 && kind == kCoded && !scale.fits(values[cursor.index], coded.value.v)) {
-          scratch.marks[at] = 1;
-          misfits = true;
-        }
-        __syncwarp();  // all lanes have read
-        store_values(wave, place, step, bits, active, coded.value);
-        store_cells(wave.sizes, place.cell, active, size);
-        if (active.v != 0) {
-          d.values[at] = coded.value.v;
-          d.sizes[at] = s.size;
-        }
-        if (masked && this_lane() == 0) masks[step] |= sentinel;
-        __syncwarp();
-      }
+      const Place here = place;
+      const T own = value;
+      const std::uint64_t index = cursor.index;
+      const Ints coded = active;
       const std::int32_t z = place.z.v;
       place.next();
       cursor.next(place, z);
       place.cell += wave.layout.step_cells;
+      active = place.coded(wave, turn);
+      value = active.v != 0 ? values[cursor.index] : T{0};  // it comes while this step is coded
+      if (!kFlat && masked) {
+        if (this_lane() == 0) masks()[step] = 0;
+        __syncwarp();
+      }
+      const std::uint32_t bits = bits_of_condition(coded);
+      float size = 0;
+      if (bits != 0) {
+        size = code_lanes(here, step, bits, coded, own, index, masked, sink);
+      } else if (!kFlat) {
+        store_cells(wave.sizes, here.cell, Ints::all(-1), Floats::all(0));
+        __syncwarp();
+      }
+      if constexpr (kDeep) {
+        windows.next(size);
+        __syncwarp();
+      }
     }
   }
-  // Codes the loaded tile pass by pass.
+  // Codes the tile that has begun, pass by pass.
   template <class Sink>
   __device__ __forceinline__ void code(const AdaptiveModel& model, bool masked, Sink& sink) {
+    const std::uint32_t levels = kFlat ? model.levels : 0;
 #pragma unroll 1
-    for (std::uint32_t p = 0; p <= model.levels; ++p) {
+    for (std::uint32_t p = 0; p <= levels; ++p) {
       begin_pass(memory, grid.kind, taps, model.passes[p], scratch.unit);
       const std::uint32_t turns = turns_of(memory.pass.refining, grid.kind);
 #pragma unroll 1
@@ -171,14 +228,15 @@ struct RecordSink {
 
   __device__ __forceinline__ void begin(bool masks) { head = {0, 0, 0, 0, masks ? 1u : 0u}; }
   __device__ __forceinline__ void begin_turn(std::uint32_t) {}
-  __device__ __forceinline__ void take(const TileEncoder<T>& tile, std::uint32_t step, const Place&,
-                                       std::uint64_t index, const TileStep& s) {
+  template <class Tile>
+  __device__ __forceinline__ void take(const Tile& tile, std::uint32_t step, const Place&, std::uint64_t index,
+                                       const TileStep& s) {
     const std::uint32_t own = 1u << this_lane(), special = s.sentinel & s.bits, normal = s.bits & ~special,
                         exact = s.exact & normal;
     if (this_lane() == 0) to.steps[head.steps] = s.bits;
     ++head.steps;
     if (head.masks != 0) {
-      const MaskNeighbours near(tile.memory.wave, StepMasks<true>{flat_masks(tile.scratch.unit)}, step);
+      const MaskNeighbours near(tile.memory.wave, tile.masks(), step);
       if ((s.bits & own) != 0)
         to.flags[head.flags + popcount(s.bits & lanes_below())] =
             static_cast<std::uint8_t>(near.of_lane(this_lane()) | ((special & own) != 0 ? 128 : 0));
@@ -204,16 +262,17 @@ struct RecordSink {
 };
 
 // Codes a tile, and repeats until every value keeps the bound or is stored verbatim.
-template <class T>
-__device__ __noinline__ TileHead record_tile(TileEncoder<T>& tile, const AdaptiveModel& model, std::uint64_t number,
-                                             const TileRecords& to) {
+template <class T, UnitMode kMode>
+__device__ __forceinline__ TileHead record_tile(TileEncoder<T, kMode>& tile, const AdaptiveModel& model,
+                                                std::uint64_t number, const TileRecords& to) {
   RecordSink<T> sink{to, {}};
 #pragma unroll 1
   for (int attempt = 0;; ++attempt) {
-    const bool masks = tile.load(number, attempt != 0) && model.masks;
+    const bool masks = tile.begin(number, attempt != 0) && model.masks;
     sink.begin(masks);
     tile.code(model, masks, sink);
     if (!__any_sync(kAllRows, tile.misfits)) return sink.head;
+    __syncwarp();
     if (attempt > 6) tile.mark_all();
   }
 }

@@ -25,6 +25,7 @@ struct KindOf<RingCells<K, false>> {
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
+inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
 
 // Masks of steps: a ring of the last ones, or all (flat).
 template <bool kFlat>

@@ -14,7 +14,6 @@ namespace pyfilter::cuda {
 using TrainTeam = BlockTeam<kTrainThreads>;
 
 // Takes samples for contexts from the steps of a tile.
-template <class T>
 struct ContextSink {
   ContextSample* to[kMostLevels + 1];
   std::uint32_t counts[kMostLevels + 1];
@@ -24,7 +23,8 @@ struct ContextSink {
     pass = p;
     counter = 0;
   }
-  __device__ __forceinline__ void take(const TileEncoder<T>& tile, std::uint32_t, const Place& place, std::uint64_t,
+  template <class Tile>
+  __device__ __forceinline__ void take(const Tile& tile, std::uint32_t, const Place& place, std::uint64_t,
                                        const TileStep& s) {
     const std::uint32_t bits = s.bits & ~(s.sentinel | s.exact), count = popcount(bits);
     if (counter + count < every) {
@@ -81,6 +81,8 @@ __device__ __forceinline__ void count_records(const TileRecords& records, const 
 template <class T>
 class WarpTiles {
  public:
+  using Encoder = TileEncoder<T, UnitMode::flat>;
+
   const AdaptiveEncode& job;
   const EncodeOrder& order;
   TileMemory* memories;  // of each warp
@@ -95,8 +97,8 @@ class WarpTiles {
   __device__ __forceinline__ EncodeScratch own_scratch() const {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
-  __device__ __forceinline__ TileEncoder<T> encoder() const {
-    return {memories[warp()], order.grid, job.taps, own_scratch(), values, scale, true, false};
+  __device__ __forceinline__ Encoder encoder() const {
+    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, values, scale, false, true, false};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
@@ -151,12 +153,12 @@ class WarpTiles {
     team.wait();
     for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
       const AdaptiveModel& model = space.trials[trials[i / length]].model;
-      ContextSink<T> sink = {};
+      ContextSink sink = {};
       sink.every = every;
       for (std::uint32_t p = 0; p <= model.levels; ++p)
         sink.to[p] = slots + std::size_t{i} * slot + of_pass[model.levels - p];
-      TileEncoder<T> tile = encoder();
-      const bool masks = tile.load(tiles[i % length], false) && model.masks;
+      Encoder tile = encoder();
+      const bool masks = tile.begin(tiles[i % length], false) && model.masks;
       tile.code(model, masks, sink);
       if (this_lane() <= kMostLevels) memory.counts[i * (kMostLevels + 1) + this_lane()] = 0;
       __syncwarp();
@@ -184,7 +186,7 @@ class WarpTiles {
         order.records.in(scratch + warp() * scratch_bytes + EncodeScratch::bytes(order.scratch));
     for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
       Trial& trial = space.trials[trials[i / length]];
-      TileEncoder<T> tile = encoder();
+      Encoder tile = encoder();
       const TileHead head = record_tile(tile, trial.model, tiles[i % length], records);
       __syncwarp();
       count_records(records, head, kCountedAtOnce, trial.counts);
@@ -205,8 +207,8 @@ class WarpTiles {
   // Fills the wave with the tile's own values, then samples them. Returns the number of samples.
   __device__ std::uint32_t sample_tile(const PassModel& pass, std::uint64_t number, std::uint32_t every,
                                        Sample* to) const {
-    TileEncoder<T> tile = encoder();
-    tile.load(number, false);
+    Encoder tile = encoder();
+    tile.begin(number, false);
     begin_pass(tile.memory, order.grid.kind, job.taps, pass, tile.scratch.unit);
     const std::uint32_t turns = turns_of(pass.refining, order.grid.kind);
 #pragma unroll 1
@@ -214,7 +216,7 @@ class WarpTiles {
     __syncwarp();
     return take_samples(tile, pass, every, to);
   }
-  __device__ void fill_turn(TileEncoder<T>& tile, std::uint32_t turn) const {
+  __device__ void fill_turn(Encoder& tile, std::uint32_t turn) const {
     auto& wave = tile.memory.wave;
     const Dense& d = tile.memory.dense;
     Place place(wave.layout, tile.memory.lattice.lengths);
@@ -241,12 +243,11 @@ class WarpTiles {
       place.cell += wave.layout.step_cells;
     }
   }
-  __device__ static std::size_t index_of(const TileEncoder<T>& tile, const Place& place) {
+  __device__ static std::size_t index_of(const Encoder& tile, const Place& place) {
     return tile.memory.lattice.index(tile.memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(),
                                      static_cast<std::uint32_t>(place.x.v));
   }
-  __device__ std::uint32_t take_samples(TileEncoder<T>& tile, const PassModel& pass, std::uint32_t every,
-                                        Sample* to) const {
+  __device__ std::uint32_t take_samples(Encoder& tile, const PassModel& pass, std::uint32_t every, Sample* to) const {
     auto& wave = tile.memory.wave;
     const TapList& list = pass.refining ? job.taps.refining : job.taps.causal;
     Place place(wave.layout, tile.memory.lattice.lengths);

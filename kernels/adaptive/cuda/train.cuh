@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels that make models: one chooses a chunk's predictor and trains it with a thread block (train/); one codes
-// all tiles, a warp each; one makes the tables of a chunk's symbols, and writes the model.
+// The kernels that make models, with a thread block for a chunk: one chooses a predictor and trains it (train/); one
+// makes the tables of the chunk's symbols, after all tiles have been coded, and writes the model.
 #pragma once
 
 #include <cstdint>
 
+#include "adaptive/cuda/code_tiles.cuh"
 #include "adaptive/cuda/tiles.cuh"
 #include "adaptive/model_write.hpp"
 #include "stages/cuda/train_tables.cuh"
@@ -16,16 +17,6 @@ struct TrainShared {
   TeamSpace<kTrainThreads> team;
   TileMemory tiles[kTrainWarps];
 };
-
-template <class T>
-__device__ __forceinline__ ChunkScale<T> scale_of(const AdaptiveEncode& job, std::uint32_t chunk) {
-  const ChunkPlan& plan = job.base.plans[chunk];
-  return {job.offsets[chunk], plan.step, plan.bound, plan.sentinel, plan.has_sentinel != 0};
-}
-template <class T>
-__device__ __forceinline__ const T* values_of(const AdaptiveEncode& job, std::uint32_t chunk) {
-  return reinterpret_cast<const T*>(job.base.values + chunk * job.base.value_stride);
-}
 
 template <class T>
 static __global__ void __launch_bounds__(kTrainThreads)
@@ -62,29 +53,6 @@ static __global__ void __launch_bounds__(kTrainThreads)
          [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(&out.model)[i] = from[i]; });
     if (threadIdx.x == 0) out.total_activity = space.total_activity;
     __syncthreads();
-  }
-}
-
-template <class T>
-static __global__ void __launch_bounds__(32 * kCodeWarps)
-    code_tiles_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
-  extern __shared__ uint4 shared_memory[];
-  TileMemory& memory = reinterpret_cast<TileMemory*>(shared_memory)[threadIdx.x / 32];
-  const EncodeOrder& order = job.order[order_index];
-  const std::uint64_t warp = std::uint64_t{blockIdx.x} * kCodeWarps + threadIdx.x / 32;
-  const EncodeScratch scratch = EncodeScratch::in(job.scratch + warp * job.scratch_bytes, order.scratch);
-  for (;;) {
-    std::uint32_t next = 0;
-    if (this_lane() == 0) next = atomicAdd(order.next_tile, 1u);
-    next = __shfl_sync(kAllRows, next, 0);
-    if (next >= job.chunk_count * order.tiles) return;
-    const std::uint32_t local = next / order.tiles, chunk = job.first_chunk + local;
-    if (job.base.plans[chunk].quantise == 0) continue;
-    TileEncoder<T> tile{memory, order.grid, job.taps, scratch, values_of<T>(job, chunk), scale_of<T>(job, chunk),
-                        true,   false};
-    const TileHead head = record_tile(tile, order.trained[local].model, next % order.tiles,
-                                      order.records.in(order.record_memory + next * order.records.bytes()));
-    if (this_lane() == 0) order.heads[next] = head;
   }
 }
 

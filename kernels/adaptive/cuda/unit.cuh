@@ -14,8 +14,6 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
-
 // State of the unit that a warp decodes.
 template <class T, UnitMode kMode>
 struct Unit {
