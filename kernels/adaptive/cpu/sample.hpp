@@ -19,6 +19,8 @@ inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32
   const Wave& wave = w.wave;
   const PassModel& pass = *wave.pass;
   const TapList& list = pass.refining ? refining_taps(wave.kind) : causal_taps(wave.kind);
+  CellIndex distance[kMostCandidates];
+  for (std::uint32_t i = 0; i < list.count; ++i) distance[i] = wave.layout.distance(list.of[i]);
   std::int32_t sets[kRows];
   Place place(wave.layout, lengths);
   std::uint32_t inside = every / 2, border = 0;
@@ -38,9 +40,14 @@ inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32
       const float* const at = wave.values + std::size_t{step} * kLaneStride + lane;
       const std::uint32_t rest = rest_tap(list, pass.refining, wave.kind, set);
       if (rest == kNoTap) continue;
-      take_sample(
-          wave, list, pass.refining, set, rest, is_border, [&](CellIndex distance) { return at[distance]; },
-          samples.emplace_back());
+      const auto value_at = [&](CellIndex to) { return at[to]; };
+      const float origin = value_at(distance[rest]);
+      Sample& sample = samples.emplace_back();
+      for (std::uint32_t i = 0; i < kTerms; ++i) sample.terms[i] = i < list.count ? at[distance[i]] - origin : 0;
+      sample.terms[kTerms - 1] = *at - origin;
+      sample.range = sample_range(wave, pass.refining, set, origin, value_at);
+      sample.weight = sample_weight(is_border, sample.range);
+      sample.set = set;
     }
   }
 }

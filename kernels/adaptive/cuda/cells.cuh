@@ -48,6 +48,7 @@ PYF_LANES float* ring_memory() {
 template <TileKind K, bool kSizes>
 struct RingCells {
   using Shape = RingShape<K>;
+  static constexpr int kFoursAtOnce = 2;
   static constexpr std::uint32_t kFirst = kSizes ? Shape::kStep * Shape::kValueSteps : 0,
                                  kMask = Shape::kStep * (kSizes ? Shape::kSizeSteps : Shape::kValueSteps) - 1;
 
@@ -56,6 +57,8 @@ struct RingCells {
 };
 // There are cells before cell 0.
 struct FlatCells {
+  static constexpr int kFoursAtOnce = 6;  // loads of weighted_cells() on their way together
+
   float* first;
 
   __device__ __forceinline__ float& before(CellIndex i) const { return first[i]; }
@@ -90,7 +93,7 @@ PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
 template <class Cells>
 PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
                                 const float* weights, std::uint32_t fours) {
-#pragma unroll 2
+#pragma unroll(Cells::kFoursAtOnce)
   for (std::uint32_t k = 0; k < fours; ++k) {
     const int4 d = reinterpret_cast<const int4*>(distances)[k];
     const float4 w = reinterpret_cast<const float4*>(weights)[k];

@@ -109,10 +109,11 @@ struct SolvingSizes {
   __host__ __device__ std::size_t bytes() const {
     return SampleMemorySizes::padded(8 * contexts) + SampleMemorySizes::padded(4 * (3 * samples + 2 * contexts));
   }
-  __device__ __forceinline__ void lay_out(std::uint8_t* memory, TrainSpace& space) const {
+  __device__ __forceinline__ void lay_out(std::uint8_t* memory, double* staged, TrainSpace& space) const {
     space.context_space.numbers = reinterpret_cast<double*>(memory);
     auto* at = reinterpret_cast<std::uint32_t*>(memory + SampleMemorySizes::padded(8 * contexts));
-    space.equation_space = {at, at + samples, {at + 2 * samples, {}}};
+    space.equation_space = {at, at + samples, staged, {at + 2 * samples, {}}};
+    space.context_space.staged = staged;
     space.context_space.by_parity.order = at + 3 * samples;
     space.context_space.by_set.order = at + 3 * samples + contexts;
   }

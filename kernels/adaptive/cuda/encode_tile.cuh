@@ -149,7 +149,7 @@ struct TileEncoder {
     store_values(wave, place, step, bits, active, coded.value);
     if constexpr (kFlat) {
       store_cells(wave.sizes, place.cell, active, size);
-      if (active.v != 0) {
+      if (active.v != 0 && memory.lattice.shift_x != 0) {  // a later pass reads them
         d.values[at] = coded.value.v;
         d.sizes[at] = s.size;
       }

@@ -37,8 +37,11 @@ struct ContextSink {
     if (taken) {
       const auto& wave = tile.memory.wave;
       ContextSample& sample = to[pass][counts[pass] + popcount(all & lanes_below())];
-      for (std::uint32_t i = 0; i < kCodeTaps; ++i)
-        sample.terms[i] = load_cells(wave.sizes, place.cell, wave.code_tap[i]).v;
+      float terms[kCodeTaps];  // all are loaded before one is stored
+#pragma unroll
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i) terms[i] = load_cells(wave.sizes, place.cell, wave.code_tap[i]).v;
+#pragma unroll
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i) sample.terms[i] = terms[i];
       sample.terms[kRangeFeature] = s.expected.range.v;
       sample.terms[kDistanceFeature] = s.expected.distance.v;
       sample.terms[kConstantFeature] = 1;
@@ -247,9 +250,25 @@ class WarpTiles {
     return tile.memory.lattice.index(tile.memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(),
                                      static_cast<std::uint32_t>(place.x.v));
   }
+  // Takes a sample of the value of a cell by all lanes: each loads terms of it.
+  __device__ static void take_together(const WaveOf<FlatCells>& wave, const TapList& list, bool refining,
+                                       std::uint32_t set, CellIndex cell, Sample& sample) {
+    const auto at = [&](CellIndex distance) { return wave.values.before(cell + distance); };
+    const bool is_border = !refining && set >= kBorderSets;
+    const float origin = at(wave.tap[rest_tap(list, refining, wave.kind, set)]);
+    for (std::uint32_t i = this_lane(); i < kTerms; i += kRows)
+      sample.terms[i] = i + 1 == kTerms ? at(0) - origin : i < list.count ? at(wave.tap[i]) - origin : 0;
+    if (this_lane() == 0) {
+      sample.range = sample_range(wave, refining, set, origin, at);
+      sample.weight = sample_weight(is_border, sample.range);
+      sample.set = set;
+    }
+  }
   __device__ std::uint32_t take_samples(Encoder& tile, const PassModel& pass, std::uint32_t every, Sample* to) const {
     auto& wave = tile.memory.wave;
     const TapList& list = pass.refining ? job.taps.refining : job.taps.causal;
+    for (std::uint32_t i = this_lane(); i < list.count; i += kRows) wave.tap[i] = wave.layout.distance(list.of[i]);
+    __syncwarp();
     Place place(wave.layout, tile.memory.lattice.lengths);
     const std::uint32_t steps = wave.layout.steps(), every_border = every < 8 ? 1 : every / 8;
     std::uint32_t inside = every / 2, border = 0, taken = 0;
@@ -269,12 +288,11 @@ class WarpTiles {
                           rest = rest_tap(list, pass.refining, wave.kind, own_set);
       const bool takes = usual && rank % (is_border ? every_border : every) == 0 && rest != kNoTap;
       const std::uint32_t all = __ballot_sync(kAllRows, takes ? 1 : 0);
-      if (takes)
-        take_sample(
-            wave, list, pass.refining, own_set, rest, is_border,
-            [&](CellIndex distance) { return load_cells(wave.values, place.cell, distance).v; },
-            to[taken + popcount(all & lanes_below())]);
-      taken += popcount(all);
+      for (std::uint32_t left = all; left != 0; left &= left - 1, ++taken) {
+        const std::uint32_t lane = static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
+        take_together(wave, list, pass.refining, __shfl_sync(kAllRows, own_set, static_cast<int>(lane)),
+                      place.cell + static_cast<CellIndex>(lane), to[taken]);
+      }
       border = (border + popcount(borders)) % every_border;
       inside = (inside + popcount(others)) % every;
       place.next();

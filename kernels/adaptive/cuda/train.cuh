@@ -15,7 +15,10 @@ namespace pyfilter::cuda {
 // Shared memory of a block that trains.
 struct TrainShared {
   TeamSpace<kTrainThreads> team;
-  TileMemory tiles[kTrainWarps];
+  union {  // warps code tiles, or all threads sum equations
+    TileMemory tiles[kTrainWarps];
+    double staged[kStagedNumbers];
+  };
 };
 
 template <class T>
@@ -28,7 +31,7 @@ static __global__ void __launch_bounds__(kTrainThreads)
   TrainSpace& space = job.spaces[blockIdx.x];
   if (threadIdx.x == 0) {
     space.logs = {job.logs};
-    job.solving_sizes.lay_out(job.solving + blockIdx.x * job.solving_sizes.bytes(), space);
+    job.solving_sizes.lay_out(job.solving + blockIdx.x * job.solving_sizes.bytes(), shared.staged, space);
   }
   for (std::uint32_t local = blockIdx.x; local < job.chunk_count; local += gridDim.x) {
     const std::uint32_t chunk = job.first_chunk + local;

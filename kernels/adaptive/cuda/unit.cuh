@@ -105,7 +105,7 @@ struct Unit {
     }
     if constexpr (kFlat) {
       store_cells(wave.sizes, place.cell, active, size);
-      if (active.v != 0) {
+      if (active.v != 0 && memory.lattice.shift_x != 0) {  // a later pass reads them
         const std::size_t at =
             memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(), x);
         memory.dense.values[at] = value.v;

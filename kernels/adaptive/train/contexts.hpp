@@ -28,7 +28,7 @@ struct ContextSpace {
   ContextSolver solvers[kParities];
   BinnedOrder<kParities> by_parity;
   BinnedOrder<kSets> by_set;
-  double* numbers;
+  double *numbers, *staged;  // staged: as EquationSpace has it
   float scales[kParities][kFeatures];
 };
 
@@ -44,8 +44,8 @@ KFN double expected_size(const double* w, const float* terms) {
 // four at a time. Below the diagonal cells follow by symmetry, in whole vectors.
 template <class Team>
 PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, const double* numbers,
-                              const std::uint32_t* order, std::uint32_t count, ContextSolver& out) {
-  const auto index_of = [&](std::uint32_t from, std::uint32_t n) { return from + n < count ? order[from + n] : ~0u; };
+                              const std::uint32_t* order, std::uint32_t count, [[maybe_unused]] double* staged,
+                              ContextSolver& out) {
   if constexpr (Team::kSize == 1) {
     for (std::uint32_t from = 0; from < count; from += kAtOnce) {
       double t[kAtOnce][kContextTerms] = {}, g[kAtOnce] = {};
@@ -61,21 +61,30 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
       }
     }
   } else {
-    each(team, kFeatures * kContextTerms, [&](std::uint32_t cell) {
-      const std::uint32_t i = cell / kContextTerms, k = cell % kContextTerms;
-      if (k < i / 8 * 8) return;
-      double sum[1] = {0};
-      for (std::uint32_t from = 0; from < count; from += kAtOnce) {
-        double own[kAtOnce], other[kAtOnce];
-        for (std::uint32_t n = 0; n < kAtOnce; ++n) {
-          const std::uint32_t at = index_of(from, n);
-          own[n] = at != ~0u ? numbers[at] * static_cast<double>(samples[at].terms[i]) : 0;
-          other[n] = at != ~0u ? static_cast<double>(samples[at].terms[k]) : 0;
-        }
-        add_four<1>(sum, 0, own, [&](std::uint32_t n, std::uint32_t) { return other[n]; });
+    // a thread has four columns of a row
+    static_assert(items_of(kFeatures, kContextTerms, 4) <= Team::kSize && kContextTerms < kColumns);
+    const auto [i, first] = item_of(team.rank(), kFeatures, kContextTerms, 4);
+    double row[4] = {};
+    constexpr std::uint32_t kPitch = staged_column(kContextTerms);
+    double* const weights = staged + kStaged * kPitch;
+    for (std::uint32_t from = 0; from < count; from += kStaged) {
+      const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
+                          padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
+      team.wait();
+      stage_terms<kContextTerms, kContextTerms>(team, samples, order + from, here, padded, staged);
+      each(team, padded, [&](std::uint32_t n) { weights[n] = n < here ? numbers[order[from + n]] : 0; });
+      team.wait();
+      if (i >= kFeatures) continue;
+      for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
+        const double* const t = staged + n * kPitch;
+        double own[kAtOnce];
+        for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
+        add_four<4>(row, 0, own,
+                    [&](std::uint32_t m, std::uint32_t k) { return t[m * kPitch + staged_column(first) + k]; });
       }
-      out.a[i][k] = sum[0];
-    });
+    }
+    if (i < kFeatures)
+      for (std::uint32_t k = 0; k < 4; ++k) out.a[i][first + k] = row[k];
   }
 }
 
@@ -195,7 +204,7 @@ PYF_ON_TEAM void train_contexts(const Team& team, PassModel& pass, TileKind kind
     team.wait();
     for (std::uint32_t p = first; p < parities; ++p)
       sum_contexts(team, samples, space.numbers, space.by_parity.order + space.by_parity.first[p],
-                   space.by_parity.count(p), space.solvers[p]);
+                   space.by_parity.count(p), space.staged, space.solvers[p]);
     team.each_of_few(parities - first,
                      [&](const auto& few, std::uint32_t p) { descend(few, space.solvers[first + p]); });
     team.wait();

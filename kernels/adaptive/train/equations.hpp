@@ -68,6 +68,30 @@ KFN void add_four(double* row, std::uint32_t first, const double (&weighted)[kAt
         (weighted[0] * term(0, k) + weighted[1] * term(1, k)) + (weighted[2] * term(2, k) + weighted[3] * term(3, k));
 }
 
+// Parts of a row, `width` columns each, that are not below the diagonal in whole vectors of 8.
+constexpr KFN std::uint32_t items_of(std::uint32_t rows, std::uint32_t columns, std::uint32_t width) {
+  std::uint32_t items = 0;
+  for (std::uint32_t i = 0; i < rows; ++i) items += (columns - i / 8 * 8) / width;
+  return items;
+}
+struct RowPart {
+  std::uint32_t row, first;
+};
+KFN RowPart item_of(std::uint32_t item, std::uint32_t rows, std::uint32_t columns, std::uint32_t width) {
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    const std::uint32_t own = (columns - i / 8 * 8) / width;
+    if (item < own) return {i, i / 8 * 8 + item * width};
+    item -= own;
+  }
+  return {rows, 0};
+}
+
+// Samples that a thread block holds in fast memory at a time, and the numbers of these and their weights.
+// Eight columns and two more: vectors of eight begin in different banks.
+inline constexpr std::uint32_t kStaged = 64;
+constexpr KFN std::uint32_t staged_column(std::uint32_t k) { return k + k / 8 * 2; }
+inline constexpr std::uint32_t kStagedNumbers = kStaged * (staged_column(kColumns) + 1);
+
 // Normal equations of a set's samples. The last row and column belong to the value.
 struct Equations {
   double of[kTerms][kColumns];
@@ -78,6 +102,7 @@ struct Equations {
 // Memory for as many samples as there are.
 struct EquationSpace {
   std::uint32_t *keys, *other;
+  double* staged;  // fast memory of a thread block: kStagedNumbers
   BinnedOrder<kSets> by_set;
 };
 
@@ -89,16 +114,33 @@ struct SetEquations {
   Equations sets[kSets];
 };
 
+// Copies the terms of `here` samples to fast memory, zeros up to `padded`. What a thread copies is all loaded first.
+template <std::uint32_t Columns, std::uint32_t Terms, class Team, class AnySample>
+KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint32_t* order, std::uint32_t here,
+                     std::uint32_t padded, double* staged) {
+  constexpr std::uint32_t kEach = (kStaged * Columns + Team::kSize - 1) / Team::kSize;
+  float terms[kEach];
+  for (std::uint32_t j = 0; j < kEach; ++j) {
+    const std::uint32_t at = team.rank() + j * Team::kSize, n = at / Columns, k = at % Columns;
+    terms[j] = n < here && k < Terms ? samples[order[n]].terms[k] : 0;
+  }
+  for (std::uint32_t j = 0; j < kEach; ++j) {
+    const std::uint32_t at = team.rank() + j * Team::kSize;
+    if (at < padded * Columns)
+      staged[at / Columns * staged_column(Columns) + staged_column(at % Columns)] = static_cast<double>(terms[j]);
+  }
+}
+
 KFN double weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
 
 // Sums the equations of a set. A cell is summed over its samples in order, four at a time.
 template <class Team>
 PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uint32_t* order, std::uint32_t count,
-                         std::uint32_t candidates, bool weighted, Equations& out) {
-  const auto sample_at = [&](std::uint32_t from, std::uint32_t n) {
+                         std::uint32_t candidates, bool weighted, [[maybe_unused]] double* staged, Equations& out) {
+  [[maybe_unused]] const auto sample_at = [&](std::uint32_t from, std::uint32_t n) {
     return from + n < count ? samples + order[from + n] : nullptr;
   };
-  const auto next_row = [&](std::uint32_t i) { return i + 1 == candidates ? kTerms - 1 : i + 1; };
+  [[maybe_unused]] const auto next_row = [&](std::uint32_t i) { return i + 1 == candidates ? kTerms - 1 : i + 1; };
   if constexpr (Team::kSize == 1) {
     for (std::uint32_t from = 0; from < count; from += kAtOnce) {
       double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
@@ -116,29 +158,37 @@ PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uin
       }
     }
   } else {
-    constexpr std::uint32_t kBlocks = kColumns / 8;
-    each(team, kTerms * kBlocks + 1, [&](std::uint32_t item) {
-      const std::uint32_t i = item / kBlocks, first = item % kBlocks * 8;
-      if (i == kTerms) {
-        double sum = 0;
-        for (std::uint32_t from = 0; from < count; ++from) sum += weight_of(samples[order[from]], weighted);
-        out.weight = sum;
-        return;
-      }
-      if (first + 8 <= i || (i >= candidates && i + 1 != kTerms)) return;
-      double row[8] = {};
-      for (std::uint32_t from = 0; from < count; from += kAtOnce) {
-        float t[kAtOnce][8];
-        double own[kAtOnce];
-        for (std::uint32_t n = 0; n < kAtOnce; ++n) {
-          const Sample* const s = sample_at(from, n);
-          own[n] = s != nullptr ? weight_of(*s, weighted) * static_cast<double>(s->terms[i]) : 0;
-          for (std::uint32_t k = 0; k < 8; ++k) t[n][k] = s != nullptr && first + k < kTerms ? s->terms[first + k] : 0;
+    // a thread has eight columns of a row, and one has the weight
+    constexpr std::uint32_t kItems = items_of(kTerms, kColumns, 8);
+    static_assert(kItems < Team::kSize);
+    const auto [i, first] = item_of(team.rank(), kTerms, kColumns, 8);
+    const bool used = team.rank() < kItems && (i < candidates || i + 1 == kTerms);
+    double row[8] = {}, weight = 0;
+    for (std::uint32_t from = 0; from < count; from += kStaged) {
+      const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
+                          padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
+      team.wait();
+      stage_terms<kColumns, kTerms>(team, samples, order + from, here, padded, staged);
+      constexpr std::uint32_t kPitch = staged_column(kColumns);
+      double* const weights = staged + kStaged * kPitch;
+      each(team, padded,
+           [&](std::uint32_t n) { weights[n] = n < here ? weight_of(samples[order[from + n]], weighted) : 0; });
+      team.wait();
+      if (used) {
+        for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
+          const double* const t = staged + n * kPitch;
+          double own[kAtOnce];
+          for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
+          add_four<8>(row, 0, own,
+                      [&](std::uint32_t m, std::uint32_t k) { return t[m * kPitch + staged_column(first) + k]; });
         }
-        add_four<8>(row, 0, own, [&](std::uint32_t n, std::uint32_t k) { return static_cast<double>(t[n][k]); });
+      } else if (team.rank() == kItems) {
+        for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
       }
+    }
+    if (used)
       for (std::uint32_t k = 0; k < 8; ++k) out.of[i][first + k] = row[k];
-    });
+    if (team.rank() == kItems) out.weight = weight;
   }
 }
 
@@ -184,7 +234,8 @@ PYF_ON_TEAM void collect(const Team& team, bool refining, std::uint32_t most_cla
   for (std::uint32_t set = 0; set < kSets; ++set) {
     const std::uint32_t own = space.by_set.count(set);
     if (own == 0) continue;
-    sum_set(team, samples, space.by_set.order + space.by_set.first[set], own, candidates, weighted, out.sets[set]);
+    sum_set(team, samples, space.by_set.order + space.by_set.first[set], own, candidates, weighted, space.staged,
+            out.sets[set]);
     if (team.rank() == 0) out.sets[set].count = own;
   }
   team.wait();

@@ -11,14 +11,9 @@
 
 PYF_BEGIN_TARGET
 
-// Takes a sample of a set; at(distance) is the value at a neighbour, `rest` the rest tap of the set.
+// The range of the values beside a sample; at(distance) is the value at a neighbour, `origin` that at the rest tap.
 template <class Wave, class At>
-PYF_ON_LANES void take_sample(const Wave& wave, const TapList& list, bool refining, std::uint32_t set,
-                              std::uint32_t rest, bool is_border, const At& at, Sample& sample) {
-  const float origin = at(wave.layout.distance(list.of[rest]));
-  for (std::uint32_t i = 0; i + 1 < kTerms; ++i)
-    sample.terms[i] = i < list.count ? at(wave.layout.distance(list.of[i])) - origin : 0;
-  sample.terms[kTerms - 1] = at(0) - origin;
+PYF_ON_LANES float sample_range(const Wave& wave, bool refining, std::uint32_t set, float origin, const At& at) {
   float low = origin, high = origin;
   const auto widen = [&](float v) {
     low = v < low ? v : low;
@@ -33,10 +28,10 @@ PYF_ON_LANES void take_sample(const Wave& wave, const TapList& list, bool refini
   } else {
     for (std::uint32_t i = 0; i < wave.range_taps; ++i) widen(at(wave.range_tap[i]));
   }
-  sample.range = high - low;
-  sample.weight = is_border ? 1.0f / 16 : 1 / (sample.range * sample.range + 16);
-  sample.set = set;
+  return high - low;
 }
+// Samples in calm places count more.
+KFN float sample_weight(bool is_border, float range) { return is_border ? 1.0f / 16 : 1 / (range * range + 16); }
 
 // Extents of the largest tile of a grid, on a lattice.
 struct LargestTile {
