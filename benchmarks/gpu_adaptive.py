@@ -120,9 +120,7 @@ def measure_encoding(inputs: list[Any], codec: pyfilter.Codec, count: int) -> tu
 def main(
     fields: Annotated[str, typer.Option(help="Names, comma-separated.")] = "turbulence,noise",
     shapes: Annotated[str, typer.Option(help="Of volume, plane, line.")] = "volume,plane,line",
-    predictors: Annotated[
-        str, typer.Option(help="Of auto, regression, interpolation.")
-    ] = "auto,interpolation",
+    predictors: Annotated[str, typer.Option(help="Of auto, regression, interpolation.")] = "auto,interpolation",
     bounds: Annotated[str, typer.Option(help="Fractions of the range.")] = "1e-2,1e-3,1e-4",
     efforts: Annotated[str, typer.Option(help="Of best, fast.")] = "best",
     dtype: Annotated[str, typer.Option(help="Element type.")] = "f4",

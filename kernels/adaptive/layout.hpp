@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "adaptive/grid.hpp"
 #include "adaptive/taps.hpp"
 #include "core/target.hpp"
 #if defined(__CUDACC__)
@@ -91,6 +92,26 @@ struct Lattice {
   KFN std::size_t index(const Dense& d, std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     return d.index(z << shift_z, y << shift_y, x << shift_x);
   }
+};
+
+// Extents of the largest tile of a grid, on a lattice.
+struct LargestTile {
+  std::uint32_t planes = 1, rows = kTileRows, columns = 1;
+
+  KFN LargestTile(const AdaptiveGrid& grid, std::uint32_t log2) {
+    const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
+    columns = longest;
+    if (grid.kind == TileKind::line) {
+      columns = (longest + kTileRows - 1) / kTileRows;
+      columns = columns < kShortestRow ? kShortestRow : columns;
+    } else {
+      rows = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy)), log2);
+    }
+    if (grid.kind == TileKind::volume)
+      planes = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz)), log2);
+    columns = Lattice::part(columns, log2);
+  }
+  KFN std::uint32_t cells() const { return planes * rows * columns; }
 };
 
 PYF_END_TARGET

@@ -16,19 +16,14 @@ namespace pyfilter::cuda {
 extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 
 ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
-  std::uint32_t planes = 1, rows = kTileRows;
-  const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
-  const std::uint32_t columns =
-      grid.kind == TileKind::line ? std::max((longest + kTileRows - 1) / kTileRows, kShortestRow) : longest;
-  if (grid.kind != TileKind::line) rows = static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy));
-  if (grid.kind == TileKind::volume) planes = static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz));
+  const LargestTile tile(grid, 0);
   ScratchShape shape;
   for (const bool refining : {false, true}) {
-    const Layout l = make_layout(grid.kind, refining, planes, rows, columns);
+    const Layout l = make_layout(grid.kind, refining, tile.planes, tile.rows, tile.columns);
     shape.wave_floats = std::max(shape.wave_floats, static_cast<std::uint32_t>(l.floats()));
     shape.masks = std::max(shape.masks, UnitScratch::kMaskMargin + l.steps());
   }
-  shape.cells = planes * rows * columns;
+  shape.cells = tile.cells();
   return shape;
 }
 

@@ -106,25 +106,36 @@ struct TileEncoder {
     __syncwarp();
   }
 
+  // A lane's value at a step: the value itself, the number to code, and its place in the tile.
+  struct Target {
+    T value;
+    float t;
+    std::uint32_t at;
+    std::uint64_t index;  // in the array
+  };
+  __device__ __forceinline__ Target load(const Place& place, const Ints& active, std::uint64_t index) const {
+    Target target = {T{0}, 0, 0, index};
+    if (active.v == 0) return target;
+    target.value = values[index];
+    target.at = static_cast<std::uint32_t>(memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v),
+                                                                this_lane(), static_cast<std::uint32_t>(place.x.v)));
+    if constexpr (kFlat) target.t = memory.dense.values[target.at];
+    return target;
+  }
+
   // Codes a step; returns the size of this lane's code.
   template <class Sink>
   __device__ __forceinline__ float code_lanes(const Place& place, std::uint32_t step, std::uint32_t bits,
-                                              const Ints& active, T value, std::uint64_t index, bool masked,
-                                              Sink& sink) {
+                                              const Ints& active, const Target& target, bool masked, Sink& sink) {
     auto& wave = memory.wave;
     const Dense& d = memory.dense;
-    std::size_t at = 0;
-    float t = 0;
+    float t = target.t;
     ValueKind kind = kCoded;
     if (active.v != 0) {
-      at = memory.lattice.index(d, static_cast<std::uint32_t>(place.z.v), this_lane(),
-                                static_cast<std::uint32_t>(place.x.v));
-      if constexpr (kFlat) {
-        t = d.values[at];
-        if (!plain) kind = static_cast<ValueKind>(d.kinds[at]);
-      } else {
-        kind = kind_of(value, at, &t);
-      }
+      if constexpr (!kFlat)
+        kind = kind_of(target.value, target.at, &t);
+      else if (!plain)
+        kind = static_cast<ValueKind>(d.kinds[target.at]);
     }
     TileStep s;
     s.bits = bits;
@@ -139,9 +150,9 @@ struct TileEncoder {
     s.code = integer_of(coded.code);
     const Floats size = least(absolute(coded.code), Floats::all(kLargestSize));
     s.size = size.v;
-    sink.take(*this, step, place, index, s);
-    if (active.v != 0 && kind == kCoded && !scale.fits(value, coded.value.v)) {
-      scratch.marks[at] = 1;
+    sink.take(*this, step, place, target.index, s);
+    if (active.v != 0 && kind == kCoded && !scale.fits(target.value, coded.value.v)) {
+      scratch.marks[target.at] = 1;
       misfits = true;
     }
     if (masked && this_lane() == 0) masks()[step] |= s.sentinel;
@@ -150,8 +161,8 @@ struct TileEncoder {
     if constexpr (kFlat) {
       store_cells(wave.sizes, place.cell, active, size);
       if (active.v != 0 && memory.lattice.shift_x != 0) {  // a later pass reads them
-        d.values[at] = coded.value.v;
-        d.sizes[at] = s.size;
+        d.values[target.at] = coded.value.v;
+        d.sizes[target.at] = s.size;
       }
     } else {  // overwrite the step that left the ring
       store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
@@ -169,19 +180,18 @@ struct TileEncoder {
     auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
     const std::uint32_t steps = wave.layout.steps();
     Ints active = place.coded(wave, turn);
-    T value = active.v != 0 ? values[cursor.index] : T{0};
+    Target target = load(place, active, cursor.index);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
       const Place here = place;
-      const T own = value;
-      const std::uint64_t index = cursor.index;
+      const Target own = target;
       const Ints coded = active;
       const std::int32_t z = place.z.v;
       place.next();
       cursor.next(place, z);
       place.cell += wave.layout.step_cells;
       active = place.coded(wave, turn);
-      value = active.v != 0 ? values[cursor.index] : T{0};  // it comes while this step is coded
+      target = load(place, active, cursor.index);  // it comes while this step is coded
       if (!kFlat && masked) {
         if (this_lane() == 0) masks()[step] = 0;
         __syncwarp();
@@ -189,7 +199,7 @@ struct TileEncoder {
       const std::uint32_t bits = bits_of_condition(coded);
       float size = 0;
       if (bits != 0) {
-        size = code_lanes(here, step, bits, coded, own, index, masked, sink);
+        size = code_lanes(here, step, bits, coded, own, masked, sink);
       } else if (!kFlat) {
         store_cells(wave.sizes, here.cell, Ints::all(-1), Floats::all(0));
         __syncwarp();

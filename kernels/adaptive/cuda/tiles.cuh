@@ -234,7 +234,7 @@ class WarpTiles {
         if (active.v != 0) {
           const std::size_t at = index_of(tile, place);
           t.v = d.values[at];
-          special = d.kinds[at] != kCoded;
+          special = !tile.plain && d.kinds[at] != kCoded;
         }
         const std::uint32_t specials = __ballot_sync(kAllRows, special ? 1 : 0);
         if (specials != 0) t = select(condition_of_bits(specials), stand_in(wave, place, step), t);
@@ -276,7 +276,7 @@ class WarpTiles {
     for (std::uint32_t step = 0; step < steps; ++step) {
       Ints active = place.active();
       if (pass.refining) active = active & (place.odd_coordinates(wave.kind) >= Ints::all(1));
-      const bool usual = active.v != 0 && tile.memory.dense.kinds[index_of(tile, place)] == kCoded;
+      const bool usual = active.v != 0 && (tile.plain || tile.memory.dense.kinds[index_of(tile, place)] == kCoded);
       const std::uint32_t set =
           static_cast<std::uint32_t>(pass.refining ? place.parity(wave.kind).v : place.border(wave.kind).v);
       const bool is_border = !pass.refining && set != 0;

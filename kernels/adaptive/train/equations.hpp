@@ -122,7 +122,8 @@ KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint
   float terms[kEach];
   for (std::uint32_t j = 0; j < kEach; ++j) {
     const std::uint32_t at = team.rank() + j * Team::kSize, n = at / Columns, k = at % Columns;
-    terms[j] = n < here && k < Terms ? samples[order[n]].terms[k] : 0;
+    const float own = samples[order[n < here ? n : here - 1]].terms[k < Terms ? k : Terms - 1];
+    terms[j] = n < here && k < Terms ? own : 0;
   }
   for (std::uint32_t j = 0; j < kEach; ++j) {
     const std::uint32_t at = team.rank() + j * Team::kSize;

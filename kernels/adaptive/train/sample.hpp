@@ -33,26 +33,6 @@ PYF_ON_LANES float sample_range(const Wave& wave, bool refining, std::uint32_t s
 // Samples in calm places count more.
 KFN float sample_weight(bool is_border, float range) { return is_border ? 1.0f / 16 : 1 / (range * range + 16); }
 
-// Extents of the largest tile of a grid, on a lattice.
-struct LargestTile {
-  std::uint32_t planes = 1, rows = kTileRows, columns = 1;
-
-  KFN LargestTile(const AdaptiveGrid& grid, std::uint32_t log2) {
-    const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
-    columns = longest;
-    if (grid.kind == TileKind::line) {
-      columns = (longest + kTileRows - 1) / kTileRows;
-      columns = columns < kShortestRow ? kShortestRow : columns;
-    } else {
-      rows = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy)), log2);
-    }
-    if (grid.kind == TileKind::volume)
-      planes = Lattice::part(static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz)), log2);
-    columns = Lattice::part(columns, log2);
-  }
-  KFN std::uint32_t cells() const { return planes * rows * columns; }
-};
-
 KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uint32_t log2, std::uint32_t every) {
   const LargestTile tile(grid, log2);
   std::uint32_t border = 0;

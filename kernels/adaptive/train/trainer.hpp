@@ -108,6 +108,7 @@ KFN Candidate candidate_of(std::uint32_t i) {
          : i == 4 ? Candidate{1, 1, true, 1, false}
                   : Candidate{2, 2, true, 0, false};
 }
+inline constexpr std::uint32_t kSecondInterpolation = 5;
 // Whether the caller's choice leaves a candidate open.
 KFN bool is_open(const AdaptiveChoice& choice, std::uint32_t i) {
   if (i < kRegressions) return choice.predictor != 2 && (i < 2 || !choice.fast);
@@ -177,22 +178,23 @@ class Trainer {
   PYF_ON_TEAM std::uint32_t choose(bool masks) {
     list_tiles(sizes_.sampled_tiles(choice_.fast), space_.sampled);
     each(team_, kSampledPasses, [&](std::uint32_t i) { space_.has_equations[i] = false; });
-    std::uint32_t order[kMostTrials], count = 0;
+    std::uint32_t order[kMostTrials], count = 0, tried = 0;
+    const auto try_more = [&] {
+      try_on(order + tried, count - tried, first_tried_);
+      tried = count;
+    };
     for (std::uint32_t i = 0; i < kMostTrials; ++i) {
-      const Candidate candidate = candidate_of(i);
       if (!is_open(choice_, i)) continue;
-      if (candidate.levels > 1) {
-        // the second interpolation is tried only if the first one was within 10 % of the best
-        try_on(order, count, first_tried_);
-        double least = bits_of(order[0]);
-        for (std::uint32_t k = 1; k < count; ++k) least = bits_of(order[k]) < least ? bits_of(order[k]) : least;
-        if (count != 0 && bits_of(order[count - 1]) > 1.1 * least) continue;
+      // one thread learns first whether the second interpolation is worth a trial; a team tries all together
+      if (Team::kSize == 1 && i == kSecondInterpolation) {
+        try_more();
+        if (is_far(order, count)) continue;
       }
-      make_weights(candidate, masks, space_.trials[i].model);
+      make_weights(candidate_of(i), masks, space_.trials[i].model);
       order[count++] = i;
-      if (candidate.levels > 1) try_on(order + count - 1, 1, first_tried_);
     }
-    if (choice_.predictor == 1 || choice_.fast) try_on(order, count, first_tried_);
+    try_more();
+    if (Team::kSize != 1 && order[count - 1] == kSecondInterpolation && is_far(order, count - 1)) --count;
     sort_by_bits(order, count);
     const double least = bits_of(order[0]);
     if (tried_ > first_tried_ && count > 1 && bits_of(order[1]) < kClose * least) {
@@ -211,6 +213,12 @@ class Trainer {
   }
 
  private:
+  // Whether the last trial is not within 10 % of the best: then the second interpolation is no candidate.
+  PYF_ON_TEAM bool is_far(const std::uint32_t* order, std::uint32_t count) const {
+    double least = bits_of(order[0]);
+    for (std::uint32_t k = 1; k < count; ++k) least = bits_of(order[k]) < least ? bits_of(order[k]) : least;
+    return bits_of(order[count - 1]) > 1.1 * least;
+  }
   PYF_ON_TEAM double bits_of(std::uint32_t trial) const { return space_.trials[trial].bits; }
   PYF_ON_TEAM void sort_by_bits(std::uint32_t* order, std::uint32_t count) const {
     for (std::uint32_t i = 1; i < count; ++i)
