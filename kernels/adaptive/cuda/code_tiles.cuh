@@ -20,7 +20,7 @@ __device__ __forceinline__ const T* values_of(const AdaptiveEncode& job, std::ui
 }
 
 template <class T, UnitMode kMode>
-static __global__ void __launch_bounds__(32, resident_warps(kMode))
+static __global__ void __launch_bounds__(32, kResidentWarps)
     code_tiles_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
   constexpr bool kFlat = kMode == UnitMode::flat;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];

@@ -25,8 +25,7 @@ struct KindOf<RingCells<K, false>> {
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
-// Warps of a multiprocessor: its shared memory has no room for more rings, its registers none for more warps.
-constexpr int resident_warps(UnitMode mode) { return mode == UnitMode::flat ? 16 : 12; }
+inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
 
 // Masks of steps: a ring of the last ones, or all (flat).
 template <bool kFlat>

@@ -219,7 +219,7 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
 }
 
 template <class T, UnitMode kMode>
-static __global__ void __launch_bounds__(32, resident_warps(kMode))
+static __global__ void __launch_bounds__(32, kResidentWarps)
     decode_units_kernel(const __grid_constant__ AdaptiveDecode job) {
   constexpr bool kFlat = kMode == UnitMode::flat;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
