@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <vector>
 
@@ -13,12 +12,15 @@
 
 PYF_BEGIN_TARGET
 
+// The trainer's memory is behind that of a tile.
+constexpr std::size_t train_space_at() { return (unit_scratch_bytes(0) + 63) / 64 * 64; }
+
 template <class T>
 double train_chunk(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, std::uint8_t* scratch,
                    AdaptiveModel& model) {
   const Alone team;
   const AdaptiveTaps taps = adaptive_taps(plan.tiles.kind);
-  const std::unique_ptr<TrainSpace> space(new TrainSpace);
+  TrainSpace* const space = new (scratch + train_space_at()) TrainSpace;
   std::vector<float> activity(plan.tiles.tiles());
   space->activity = activity.data();
   CpuTiles<T> tiles(plan, values, scratch, *space);
@@ -28,7 +30,7 @@ double train_chunk(const AdaptivePlan& plan, const AdaptiveChoice& choice, const
     space->trials[0].model = model;
   else
     chosen = trainer.choose(plan.has_sentinel);
-  trainer.train_contexts_of(chosen);
+  trainer.finish_contexts(chosen);
   Trial& trial = space->trials[chosen];
   clear(team, trial.counts);
   const CountedTiles counted(plan.tiles.tiles());
@@ -45,7 +47,7 @@ double train_chunk(const AdaptivePlan& plan, const AdaptiveChoice& choice, const
 
 inline double train_model(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values,
                           AdaptiveModel& model) {
-  std::uint8_t* const scratch = thread_scratch(unit_scratch_bytes(0));
+  std::uint8_t* const scratch = thread_scratch(train_space_at() + sizeof(TrainSpace));
   if (scratch == nullptr) throw std::bad_alloc();
   return plan.dtype == Dtype::f32 ? train_chunk<float>(plan, choice, values, scratch, model)
                                   : train_chunk<double>(plan, choice, values, scratch, model);

@@ -44,7 +44,7 @@ inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32
       const float origin = value_at(distance[rest]);
       Sample& sample = samples.emplace_back();
       for (std::uint32_t i = 0; i < kTerms; ++i) sample.terms[i] = i < list.count ? at[distance[i]] - origin : 0;
-      sample.terms[kTerms - 1] = *at - origin;
+      sample.terms[list.count] = *at - origin;
       sample.range = sample_range(wave, pass.refining, set, origin, value_at);
       sample.weight = sample_weight(is_border, sample.range);
       sample.set = set;

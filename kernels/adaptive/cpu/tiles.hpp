@@ -68,7 +68,7 @@ class CpuTiles {
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     for (std::uint32_t k = 0; k < count; ++k) {
       Trial& trial = space.trials[trials[k]];
-      std::vector<ContextSample>(&samples)[kMostLevels + 1] = contexts_[trials[k]];
+      std::vector<ContextSample>(&samples)[kMostLevels + 1] = contexts_;
       for (std::vector<ContextSample>& of_pass : samples) of_pass.clear();
       for (std::uint32_t i = 0; i < length; ++i) {
         load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
@@ -135,7 +135,7 @@ class CpuTiles {
   TrainSpace& space_;
   std::vector<std::uint32_t> keys_, order_, orders_;  // for the solvers
   std::vector<double> numbers_;
-  std::vector<ContextSample> contexts_[kMostTrials][kMostLevels + 1];
+  std::vector<ContextSample> contexts_[kMostLevels + 1];  // of the model that is trained
 };
 
 PYF_END_TARGET

@@ -257,7 +257,7 @@ class WarpTiles {
     const bool is_border = !refining && set >= kBorderSets;
     const float origin = at(wave.tap[rest_tap(list, refining, wave.kind, set)]);
     for (std::uint32_t i = this_lane(); i < kTerms; i += kRows)
-      sample.terms[i] = i + 1 == kTerms ? at(0) - origin : i < list.count ? at(wave.tap[i]) - origin : 0;
+      sample.terms[i] = i < list.count ? at(wave.tap[i]) - origin : i == list.count ? at(0) - origin : 0;
     if (this_lane() == 0) {
       sample.range = sample_range(wave, refining, set, origin, at);
       sample.weight = sample_weight(is_border, sample.range);

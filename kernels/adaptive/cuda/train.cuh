@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(kTrainThreads)
                        scale_of<T>(job, chunk)};
     Trainer trainer(team, tiles, order.grid, job.taps, job.choice, space);
     const std::uint32_t chosen = trainer.choose(job.base.plans[chunk].has_sentinel != 0);
-    trainer.train_contexts_of(chosen);
+    trainer.finish_contexts(chosen);
     __syncthreads();
     const auto* const from = reinterpret_cast<const std::uint32_t*>(&space.trials[chosen].model);
     each(team, sizeof(AdaptiveModel) / 4,

@@ -56,8 +56,9 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
       }
       for (std::uint32_t i = 0; i < kFeatures; ++i) {
         const double own[kAtOnce] = {g[0] * t[0][i], g[1] * t[1][i], g[2] * t[2][i], g[3] * t[3][i]};
-        for (std::uint32_t first = i / 8 * 8; first < kContextTerms; first += 8)
-          add_four<8>(out.a[i], first, own, [&](std::uint32_t n, std::uint32_t k) { return t[n][k]; });
+        const std::uint32_t first = i / 8 * 8;
+        add_four(out.a[i] + first, kContextTerms - first, own,
+                 {t[0] + first, t[1] + first, t[2] + first, t[3] + first});
       }
     }
   } else {
@@ -79,8 +80,8 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
         const double* const t = staged + n * kPitch;
         double own[kAtOnce];
         for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
-        add_four<4>(row, 0, own,
-                    [&](std::uint32_t m, std::uint32_t k) { return t[m * kPitch + staged_column(first) + k]; });
+        const double* const columns_at = t + staged_column(first);
+        add_four(row, 4, own, {columns_at, columns_at + kPitch, columns_at + 2 * kPitch, columns_at + 3 * kPitch});
       }
     }
     if (i < kFeatures)

@@ -22,9 +22,11 @@ PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, then the value
 inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // length of a row of equations, a multiple of 8
-inline constexpr std::uint32_t kAtOnce = 4;                      // samples added to the equations at once
+// The part of a row that so many candidates and the value take.
+constexpr KFN std::uint32_t columns_of(std::uint32_t candidates) { return (candidates + 8) / 8 * 8; }
+inline constexpr std::uint32_t kAtOnce = 4;  // samples added to the equations at once
 
-// A sample of a value: its candidates and itself, all relative to the nearest candidate.
+// A sample of a value: its candidates and itself, all relative to the nearest candidate; then zeros.
 struct Sample {
   float terms[kTerms];
   float weight;
@@ -59,13 +61,13 @@ PYF_ON_TEAM void order_by_bins(const Team& team, std::uint32_t count, const Bin&
   team.wait();
 }
 
-// Adds four samples to a part of a row. term(n, k): term k of sample n; weighted[n]: the row's own term times the
+// Adds four samples to columns of a row. terms[n]: these columns of sample n; weighted[n]: the row's own term times the
 // sample's weight.
-template <std::uint32_t Count, class Term>
-KFN void add_four(double* row, std::uint32_t first, const double (&weighted)[kAtOnce], const Term& term) {
-  for (std::uint32_t k = first; k < first + Count; ++k)
-    row[k] +=
-        (weighted[0] * term(0, k) + weighted[1] * term(1, k)) + (weighted[2] * term(2, k) + weighted[3] * term(3, k));
+KFN void add_four(double* __restrict columns, std::size_t count, const double (&weighted)[kAtOnce],
+                  const double* const (&terms)[kAtOnce]) {
+  for (std::size_t k = 0; k < count; ++k)
+    columns[k] += (weighted[0] * terms[0][k] + weighted[1] * terms[1][k]) +
+                  (weighted[2] * terms[2][k] + weighted[3] * terms[3][k]);
 }
 
 // Parts of a row, `width` columns each, that are not below the diagonal in whole vectors of 8.
@@ -92,7 +94,7 @@ inline constexpr std::uint32_t kStaged = 64;
 constexpr KFN std::uint32_t staged_column(std::uint32_t k) { return k + k / 8 * 2; }
 inline constexpr std::uint32_t kStagedNumbers = kStaged * (staged_column(kColumns) + 1);
 
-// Normal equations of a set's samples. The last row and column belong to the value.
+// Normal equations of a set's samples. The row and the column behind those of candidates belong to the value.
 struct Equations {
   double of[kTerms][kColumns];
   double weight;
@@ -134,62 +136,94 @@ KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint
 
 KFN double weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
 
-// Sums the equations of a set. A cell is summed over its samples in order, four at a time.
+// Adds four samples to the equations of their set; missing ones are nullptr.
+KFN void add_samples(const Sample* const (&samples)[kAtOnce], std::uint32_t candidates, bool weighted, Equations& out) {
+  double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
+  for (std::uint32_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
+    g[n] = weight_of(*samples[n], weighted);
+    for (std::uint32_t i = 0; i <= candidates; ++i) t[n][i] = samples[n]->terms[i];
+    out.weight += g[n];
+    ++out.count;
+  }
+  for (std::uint32_t i = 0; i <= candidates; ++i) {
+    const double own[kAtOnce] = {g[0] * t[0][i], g[1] * t[1][i], g[2] * t[2][i], g[3] * t[3][i]};
+    const std::uint32_t first = i / 8 * 8;  // whole vectors; the rest by symmetry
+    add_four(out.of[i] + first, columns_of(candidates) - first, own,
+             {t[0] + first, t[1] + first, t[2] + first, t[3] + first});
+  }
+}
+
+// Sums the equations of all sets; keys[i]: the set of sample i. A cell is summed over the samples of its set in order,
+// four at a time. One thread takes the samples as they come, a thread block set by set.
+KFN void sum_sets(const Alone& /*team*/, const Sample* samples, std::uint32_t count, std::uint32_t candidates,
+                  bool weighted, EquationSpace& space, Equations (&sets)[kSets]) {
+  const Sample* waiting[kSets][kAtOnce] = {};
+  std::uint32_t waits[kSets] = {};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t set = space.keys[i];
+    waiting[set][waits[set]++] = samples + i;
+    if (waits[set] < kAtOnce) continue;
+    add_samples(waiting[set], candidates, weighted, sets[set]);
+    waits[set] = 0;
+  }
+  for (std::uint32_t set = 0; set < kSets; ++set) {
+    for (std::uint32_t n = waits[set]; n < kAtOnce; ++n) waiting[set][n] = nullptr;
+    if (waits[set] != 0) add_samples(waiting[set], candidates, weighted, sets[set]);
+  }
+}
 template <class Team>
 PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uint32_t* order, std::uint32_t count,
-                         std::uint32_t candidates, bool weighted, [[maybe_unused]] double* staged, Equations& out) {
-  [[maybe_unused]] const auto sample_at = [&](std::uint32_t from, std::uint32_t n) {
-    return from + n < count ? samples + order[from + n] : nullptr;
-  };
-  [[maybe_unused]] const auto next_row = [&](std::uint32_t i) { return i + 1 == candidates ? kTerms - 1 : i + 1; };
-  if constexpr (Team::kSize == 1) {
-    for (std::uint32_t from = 0; from < count; from += kAtOnce) {
-      double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
-      for (std::uint32_t n = 0; n < kAtOnce; ++n) {
-        const Sample* const s = sample_at(from, n);
-        if (s == nullptr) break;
-        g[n] = weight_of(*s, weighted);
-        for (std::uint32_t i = 0; i < kTerms; ++i) t[n][i] = s->terms[i];
-        out.weight += g[n];
+                         std::uint32_t candidates, bool weighted, double* staged, Equations& out) {
+  const std::uint32_t terms = candidates + 1, columns = columns_of(candidates);
+  // a thread has eight columns of a row, and one has the weight
+  static_assert(items_of(kTerms, kColumns, 8) < Team::kSize);
+  const auto [i, first] = item_of(team.rank(), terms, columns, 8);
+  const bool used = i < terms;
+  double row[8] = {}, weight = 0;
+  for (std::uint32_t from = 0; from < count; from += kStaged) {
+    const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
+                        padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
+    team.wait();
+    stage_terms<kColumns, kTerms>(team, samples, order + from, here, padded, staged);
+    constexpr std::uint32_t kPitch = staged_column(kColumns);
+    double* const weights = staged + kStaged * kPitch;
+    each(team, padded,
+         [&](std::uint32_t n) { weights[n] = n < here ? weight_of(samples[order[from + n]], weighted) : 0; });
+    team.wait();
+    if (used) {
+      for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
+        const double* const t = staged + n * kPitch;
+        double own[kAtOnce];
+        for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
+        const double* const columns_at = t + staged_column(first);
+        add_four(row, 8, own, {columns_at, columns_at + kPitch, columns_at + 2 * kPitch, columns_at + 3 * kPitch});
       }
-      for (std::uint32_t i = 0; i < kTerms; i = next_row(i)) {
-        const double own[kAtOnce] = {g[0] * t[0][i], g[1] * t[1][i], g[2] * t[2][i], g[3] * t[3][i]};
-        for (std::uint32_t first = i / 8 * 8; first < kColumns; first += 8)  // whole vectors; rest by symmetry
-          add_four<8>(out.of[i], first, own, [&](std::uint32_t n, std::uint32_t k) { return t[n][k]; });
-      }
+    } else if (team.rank() + 1 == Team::kSize) {
+      for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
     }
-  } else {
-    // a thread has eight columns of a row, and one has the weight
-    constexpr std::uint32_t kItems = items_of(kTerms, kColumns, 8);
-    static_assert(kItems < Team::kSize);
-    const auto [i, first] = item_of(team.rank(), kTerms, kColumns, 8);
-    const bool used = team.rank() < kItems && (i < candidates || i + 1 == kTerms);
-    double row[8] = {}, weight = 0;
-    for (std::uint32_t from = 0; from < count; from += kStaged) {
-      const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
-                          padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
-      team.wait();
-      stage_terms<kColumns, kTerms>(team, samples, order + from, here, padded, staged);
-      constexpr std::uint32_t kPitch = staged_column(kColumns);
-      double* const weights = staged + kStaged * kPitch;
-      each(team, padded,
-           [&](std::uint32_t n) { weights[n] = n < here ? weight_of(samples[order[from + n]], weighted) : 0; });
-      team.wait();
-      if (used) {
-        for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
-          const double* const t = staged + n * kPitch;
-          double own[kAtOnce];
-          for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
-          add_four<8>(row, 0, own,
-                      [&](std::uint32_t m, std::uint32_t k) { return t[m * kPitch + staged_column(first) + k]; });
-        }
-      } else if (team.rank() == kItems) {
-        for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
-      }
-    }
-    if (used)
-      for (std::uint32_t k = 0; k < 8; ++k) out.of[i][first + k] = row[k];
-    if (team.rank() == kItems) out.weight = weight;
+  }
+  if (used)
+    for (std::uint32_t k = 0; k < 8; ++k) out.of[i][first + k] = row[k];
+  if (team.rank() + 1 == Team::kSize) out.weight = weight;
+  if (team.rank() == 0) out.count = count;
+}
+template <class Team>
+PYF_ON_TEAM void sum_sets(const Team& team, const Sample* samples, std::uint32_t count, std::uint32_t candidates,
+                          bool weighted, EquationSpace& space, Equations (&sets)[kSets]) {
+  order_by_bins(team, count, [&](std::uint32_t i) { return space.keys[i]; }, space.by_set);
+  for (std::uint32_t set = 0; set < kSets; ++set)
+    if (const std::uint32_t own = space.by_set.count(set); own != 0)
+      sum_set(team, samples, space.by_set.order + space.by_set.first[set], own, candidates, weighted, space.staged,
+              sets[set]);
+}
+
+template <class Team>
+PYF_ON_TEAM void clear_equations(const Team& team, std::uint32_t candidates, Equations& e) {
+  each_in_rows(team, candidates + 1, columns_of(candidates),
+               [&](std::uint32_t i, std::uint32_t k, std::uint32_t) { e.of[i][k] = 0; });
+  if (team.rank() == 0) {
+    e.weight = 0;
+    e.count = 0;
   }
 }
 
@@ -218,7 +252,7 @@ PYF_ON_TEAM void collect(const Team& team, bool refining, std::uint32_t most_cla
       out.thresholds[i] = std::bit_cast<float>(exact & 0xFFFF0000u);
     }
   }
-  each(team, sizeof out.sets / 4, [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(out.sets)[i] = 0; });
+  for (Equations& e : out.sets) clear_equations(team, candidates, e);
   team.wait();
   each(team, count, [&](std::uint32_t k) {
     const Sample& s = samples[k];
@@ -231,18 +265,12 @@ PYF_ON_TEAM void collect(const Team& team, bool refining, std::uint32_t most_cla
     space.keys[k] = set;
   });
   team.wait();
-  order_by_bins(team, count, [&](std::uint32_t i) { return space.keys[i]; }, space.by_set);
-  for (std::uint32_t set = 0; set < kSets; ++set) {
-    const std::uint32_t own = space.by_set.count(set);
-    if (own == 0) continue;
-    sum_set(team, samples, space.by_set.order + space.by_set.first[set], own, candidates, weighted, space.staged,
-            out.sets[set]);
-    if (team.rank() == 0) out.sets[set].count = own;
-  }
+  sum_sets(team, samples, count, candidates, weighted, space, out.sets);
   team.wait();
-  each_in_rows(team, kSets * kTerms, kColumns, [&](std::uint32_t row, std::uint32_t k, std::uint32_t) {
-    const std::uint32_t i = row % kTerms;
-    Equations& e = out.sets[row / kTerms];
+  const std::uint32_t terms = candidates + 1;
+  each_in_rows(team, kSets * terms, columns_of(candidates), [&](std::uint32_t row, std::uint32_t k, std::uint32_t) {
+    const std::uint32_t i = row % terms;
+    Equations& e = out.sets[row / terms];
     if (k < i / 8 * 8) e.of[i][k] = e.of[k][i];
   });
   team.wait();
@@ -250,8 +278,8 @@ PYF_ON_TEAM void collect(const Team& team, bool refining, std::uint32_t most_cla
 
 // to += from
 template <class Team>
-PYF_ON_TEAM void add_equations(const Team& team, const Equations& from, Equations& to) {
-  each_in_rows(team, kTerms, kTerms,
+PYF_ON_TEAM void add_equations(const Team& team, std::uint32_t candidates, const Equations& from, Equations& to) {
+  each_in_rows(team, candidates + 1, columns_of(candidates),
                [&](std::uint32_t i, std::uint32_t k, std::uint32_t) { to.of[i][k] += from.of[i][k]; });
   if (team.rank() == 0) {
     to.weight += from.weight;
@@ -259,8 +287,8 @@ PYF_ON_TEAM void add_equations(const Team& team, const Equations& from, Equation
   }
 }
 template <class Team>
-PYF_ON_TEAM void copy_equations(const Team& team, const Equations& from, Equations& to) {
-  each_in_rows(team, kTerms, kColumns,
+PYF_ON_TEAM void copy_equations(const Team& team, std::uint32_t candidates, const Equations& from, Equations& to) {
+  each_in_rows(team, candidates + 1, columns_of(candidates),
                [&](std::uint32_t i, std::uint32_t k, std::uint32_t) { to.of[i][k] = from.of[i][k]; });
   if (team.rank() == 0) {
     to.weight = from.weight;
@@ -271,7 +299,8 @@ PYF_ON_TEAM void copy_equations(const Team& team, const Equations& from, Equatio
 
 // The equations with one class of activity.
 template <class Team>
-PYF_ON_TEAM void join_classes(const Team& team, bool refining, const SetEquations& from, SetEquations& to) {
+PYF_ON_TEAM void join_classes(const Team& team, bool refining, std::uint32_t candidates, const SetEquations& from,
+                              SetEquations& to) {
   team.wait();
   const std::uint32_t apart = refining ? 8 : 1, joined = refining ? 8 : 1;
   if (team.rank() == 0) {
@@ -279,10 +308,10 @@ PYF_ON_TEAM void join_classes(const Team& team, bool refining, const SetEquation
     to.samples = from.samples;
   }
   for (std::uint32_t set = 0; set < kSets; ++set) {
-    copy_equations(team, from.sets[set], to.sets[set]);
+    copy_equations(team, candidates, from.sets[set], to.sets[set]);
     if (set >= joined) continue;
     for (std::uint32_t c = 1; c < from.classes; ++c) {
-      add_equations(team, from.sets[set + c * apart], to.sets[set]);
+      add_equations(team, candidates, from.sets[set + c * apart], to.sets[set]);
       team.wait();
     }
   }

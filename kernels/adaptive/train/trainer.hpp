@@ -206,7 +206,7 @@ class Trainer {
   }
 
   // Trains the contexts of the chosen model.
-  PYF_ON_TEAM void train_contexts_of(std::uint32_t trial) {
+  PYF_ON_TEAM void finish_contexts(std::uint32_t trial) {
     const std::uint32_t tiles = sizes_.finished_tiles();
     list_tiles(tiles, space_.listed[0]);
     train_contexts_on(&trial, 1, space_.listed[0], tiles, sizes_.wanted_at_end());
@@ -287,7 +287,7 @@ class Trainer {
       const std::uint32_t most = candidate.chain ? 0 : choice_.fast ? kFewTaps : kMostTaps;
       const SetEquations* equations = &equations_of(pass, candidate.weighted);
       if (pass.classes == 1) {
-        join_classes(team_, pass.refining, *equations, space_.one);
+        join_classes(team_, pass.refining, list_of(pass).count, *equations, space_.one);
         equations = &space_.one;
       }
       train_weights(team_, pass, grid_.kind, list_of(pass), *equations,
@@ -347,19 +347,23 @@ class Trainer {
   // Trains contexts of models on the given tiles.
   PYF_ON_TEAM void train_contexts_on(const std::uint32_t* trials, std::uint32_t count, const std::uint64_t* tiles,
                                      std::uint32_t length, double wanted) {
-    tiles_.sample_contexts(team_, space_, trials, count, tiles, length, sizes_.every_context(length, wanted));
-    team_.wait();
-    for (std::uint32_t k = 0; k < count; ++k) {
-      Trial& trial = space_.trials[trials[k]];
-      for (std::uint32_t p = 0; p <= trial.model.levels; ++p) {
-        PassModel& pass = trial.model.passes[p];
-        train_contexts(team_, pass, grid_.kind, pass.refining ? taps_.refining_codes : taps_.causal_codes,
-                       trial.samples[p].of, trial.samples[p].count, choice_.fast ? kFewCodeTaps : kCodeTaps,
-                       space_.context_space);
-        team_.wait();
-      }
-      finish(trial.model);
+    // one thread trains a model at a time, which takes less memory; warps of a team sample for all of them
+    const std::uint32_t together = Team::kSize == 1 ? 1 : count, every = sizes_.every_context(length, wanted);
+    for (std::uint32_t first = 0; first < count; first += together) {
+      tiles_.sample_contexts(team_, space_, trials + first, together, tiles, length, every);
+      team_.wait();
+      for (std::uint32_t k = first; k < first + together; ++k) train_contexts_of(space_.trials[trials[k]]);
     }
+  }
+  PYF_ON_TEAM void train_contexts_of(Trial& trial) {
+    for (std::uint32_t p = 0; p <= trial.model.levels; ++p) {
+      PassModel& pass = trial.model.passes[p];
+      train_contexts(team_, pass, grid_.kind, pass.refining ? taps_.refining_codes : taps_.causal_codes,
+                     trial.samples[p].of, trial.samples[p].count, choice_.fast ? kFewCodeTaps : kCodeTaps,
+                     space_.context_space);
+      team_.wait();
+    }
+    finish(trial.model);
   }
 
   const Team& team_;

@@ -32,19 +32,20 @@ struct WeightSpace {
 
 // The sweep operator: adds a candidate to the solution, or removes it.
 template <class Few>
-KFN void sweep(const Few& few, Solver& s, std::uint32_t taken, bool out) {
+KFN void sweep(const Few& few, Solver& s, std::uint32_t candidates, std::uint32_t taken, bool out) {
+  const std::uint32_t terms = candidates + 1, columns = columns_of(candidates);
   const double pivot = 1 / s.a[taken][taken], sign = out ? -1 : 1;
-  each(few, kColumns, [&](std::uint32_t k) { s.row[k] = s.a[taken][k]; });
-  each(few, kTerms, [&](std::uint32_t i) { s.factor[i] = s.a[i][taken] * pivot; });
+  each(few, columns, [&](std::uint32_t k) { s.row[k] = s.a[taken][k]; });
+  each(few, terms, [&](std::uint32_t i) { s.factor[i] = s.a[i][taken] * pivot; });
   few.wait();
   const bool owns = taken % Few::kSize == few.rank();
-  for (std::uint32_t i = 0; i < kTerms; ++i) {
+  for (std::uint32_t i = 0; i < terms; ++i) {
     if (i == taken) continue;
     const double f = s.factor[i];
-    each(few, kColumns, [&](std::uint32_t k) { s.a[i][k] -= f * s.row[k]; });
+    each(few, columns, [&](std::uint32_t k) { s.a[i][k] -= f * s.row[k]; });
     if (owns) s.a[i][taken] = sign * f;
   }
-  each(few, kColumns, [&](std::uint32_t k) { s.a[taken][k] = sign * s.row[k] * pivot; });
+  each(few, columns, [&](std::uint32_t k) { s.a[taken][k] = sign * s.row[k] * pivot; });
   if (owns) s.a[taken][taken] = -pivot;
   few.wait();
 }
@@ -55,13 +56,12 @@ KFN void sweep(const Few& few, Solver& s, std::uint32_t taken, bool out) {
 template <class Few>
 PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t candidates, std::uint32_t most,
                              double values, double bits_of_tap, Solver& s) {
-  constexpr std::uint32_t kValue = kTerms - 1;
+  const std::uint32_t columns = columns_of(candidates), value = candidates;
   const double noise = e.weight / 12;
-  for (std::uint32_t i = 0; i < kTerms; ++i)  // weights w and 1 - sum of w act on noise of equal variance
-    each(few, kColumns, [&](std::uint32_t k) {
-      const bool row = i < candidates || i == kValue, column = k < candidates || k == kValue;
+  for (std::uint32_t i = 0; i <= value; ++i)  // weights w and 1 - sum of w act on noise of equal variance
+    each(few, columns, [&](std::uint32_t k) {
       double own = e.of[i][k];
-      if (row && column) own += noise;
+      if (k <= value) own += noise;
       if (i == k && i < candidates) own += noise;
       s.a[i][k] = own;
     });
@@ -71,7 +71,7 @@ PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t c
   for (std::uint32_t i = 0; i < candidates; ++i) {
     if (!s.allowed[i] || !(s.a[i][i] > 1e-9 * (e.of[i][i] + 2 * noise))) continue;
     few.wait();
-    sweep(few, s, i, false);
+    sweep(few, s, candidates, i, false);
     taken |= std::uint64_t{1} << i;
     ++count;
   }
@@ -87,13 +87,13 @@ PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t c
     Least least{0, kTerms, 0};
     each(few, candidates, [&](std::uint32_t i) {
       if ((taken >> i & 1) == 0) return;
-      least = less(least, Least{s.a[i][kValue] * s.a[i][kValue] / -s.a[i][i], i, 0});
+      least = less(least, Least{s.a[i][value] * s.a[i][value] / -s.a[i][i], i, 0});
     });
     least = few.joined(least, less);
-    const double before = s.a[kValue][kValue];
+    const double before = s.a[value][value];
     if (count <= most && before > 0 && values * 0.5 * rough_log2((before + least.loss) / before) >= bits_of_tap) break;
     few.wait();
-    sweep(few, s, least.tap, true);
+    sweep(few, s, candidates, least.tap, true);
     taken &= ~(std::uint64_t{1} << least.tap);
     --count;
   }
@@ -102,7 +102,7 @@ PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t c
     for (std::uint32_t i = 0; i < candidates; ++i) {
       if ((taken >> i & 1) == 0) continue;
       s.chosen.tap[s.chosen.count] = static_cast<std::uint8_t>(i);
-      s.chosen.weight[s.chosen.count++] = s.a[i][kValue];
+      s.chosen.weight[s.chosen.count++] = s.a[i][value];
     }
   }
   few.wait();
@@ -156,9 +156,9 @@ PYF_ON_TEAM void train_weights(const Team& team, PassModel& pass, TileKind kind,
       select_taps(few, sets[set], list.count, most, per_sample * static_cast<double>(sets[set].count), 16, s);
     });
   } else {
-    copy_equations(team, sets[0], space.pooled);
+    copy_equations(team, list.count, sets[0], space.pooled);
     for (std::uint32_t set = 1; set < pass.classes; ++set) {
-      add_equations(team, sets[set], space.pooled);
+      add_equations(team, list.count, sets[set], space.pooled);
       team.wait();
     }
     team.with_few([&](const auto& few) {
