@@ -27,8 +27,7 @@ namespace {
 // their own, log2 of the tiles of a unit.
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
-constexpr std::size_t kPayloadHead = 8;        // the offset
-constexpr std::size_t kMostSmallBytes = 4096;  // frames that a codec without tables may beat
+constexpr std::size_t kPayloadHead = 8;  // the offset
 constexpr std::uint64_t kLeastModelBytes = 8, kLeastUnitBytes = 8;
 
 void set_units(const FrameInfo& info, AdaptivePlan& plan) {

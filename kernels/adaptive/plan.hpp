@@ -13,6 +13,8 @@
 
 namespace pyfilter {
 
+inline constexpr std::size_t kMostSmallBytes = 4096;  // of payloads that a codec without tables may beat
+
 // Streams span tiles until they have about 12 KB, so that the 128 bytes of states are 1 %.
 inline constexpr std::uint32_t kMostTilesLog2 = 4;
 inline constexpr std::uint64_t kStreamBits = 12288 * 8;

@@ -2,7 +2,6 @@
 // Adaptive on the GPU: the host's side of encoding. Every chunk is encoded twice, as the CPU does: as Lorenzo's frame
 // in the caller's memory, and here. The shorter frame is kept, so a call waits for sizes.
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "adaptive/cuda/driver.cuh"
@@ -10,6 +9,7 @@
 #include "adaptive/cuda/planes.cuh"
 #include "adaptive/train/sample.hpp"
 #include "core/api.hpp"
+#include "core/cuda/derived.cuh"
 #include "core/cuda/memory.cuh"
 #include "core/cuda/raw_chunks.cuh"
 #include "core/error_text.hpp"
@@ -34,17 +34,9 @@ __global__ void __launch_bounds__(kCopyThreads)
   if (blockIdx.x == 0 && threadIdx.x == 0) to.frame_bytes[chunk] = sizes[chunk];
 }
 
-template <class T>
-Status fetch(const T* from, std::size_t count, std::vector<T>& to, cudaStream_t stream) {
-  to.resize(count);
-  PYF_TRY(check(cudaMemcpyAsync(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "copy to host"));
-  return check(cudaStreamSynchronize(stream), "encoding on the device");
-}
-
 // Parts of the device's memory, at most: for blocks that train, warps that code, and chunks encoded together.
 constexpr std::uint64_t kTrainingPart = 8, kCodingPart = 16, kChunkPart = 6;
 constexpr std::uint32_t kMostTogether = usual_size(16384, 3);
-constexpr std::uint64_t kMostSmallBytes = 4096;  // frames that a codec without tables may beat
 
 std::uint32_t most_record_steps(const AdaptiveGrid& grid) {
   std::uint32_t most = 0;

@@ -20,16 +20,9 @@ struct TileCoding {
     void (*kernel)(const AdaptiveEncode, std::uint32_t);
     std::size_t shared;
   };
-  template <UnitMode kMode>
-  static Choice choice() {
-    if constexpr (kMode == UnitMode::flat) return {&code_tiles_kernel<T, kMode>, 0};
-    return {&code_tiles_kernel<T, kMode>, sizeof(float) * RingShape<static_cast<TileKind>(kMode)>::kCells};
-  }
   static Choice choose(TileKind kind, bool flat) {
-    if (flat) return choice<UnitMode::flat>();
-    return kind == TileKind::line    ? choice<UnitMode::line>()
-           : kind == TileKind::plane ? choice<UnitMode::plane>()
-                                     : choice<UnitMode::volume>();
+    return with_unit_mode(
+        kind, flat, [](auto mode) { return Choice{&code_tiles_kernel<T, mode.value>, ring_bytes<mode.value>()}; });
   }
 };
 

@@ -27,6 +27,21 @@ struct KindOf<RingCells<K, false>> {
 inline constexpr std::uint32_t kMaskRing = 128;
 inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
 
+// Calls work(mode) for the mode of tiles of a kind; mode.value is a constant.
+template <class Work>
+auto with_unit_mode(TileKind kind, bool flat, const Work& work) {
+  if (flat) return work(std::integral_constant<UnitMode, UnitMode::flat>{});
+  if (kind == TileKind::line) return work(std::integral_constant<UnitMode, UnitMode::line>{});
+  if (kind == TileKind::plane) return work(std::integral_constant<UnitMode, UnitMode::plane>{});
+  return work(std::integral_constant<UnitMode, UnitMode::volume>{});
+}
+// Dynamic shared memory of a warp.
+template <UnitMode kMode>
+constexpr std::size_t ring_bytes() {
+  if constexpr (kMode == UnitMode::flat) return 0;
+  return sizeof(float) * RingShape<static_cast<TileKind>(kMode)>::kCells;
+}
+
 // Masks of steps: a ring of the last ones, or all (flat).
 template <bool kFlat>
 struct StepMasks {
