@@ -3,8 +3,7 @@
 // counts of symbols. One tile after the other. Not part of the format.
 #pragma once
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -41,8 +40,8 @@ class CpuTiles {
   }
 
   // Samples for the weights of a pass; valid until the next call.
-  SampleList<Sample> sample(const Alone&, const PassModel& pass, const AdaptiveTaps&, const std::uint64_t* tiles,
-                            std::uint32_t count, std::uint32_t every) {
+  SampleList<Sample> sample(const Alone&, const PassModel& pass, const std::uint64_t* tiles, std::uint32_t count,
+                            std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled_) return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
     samples_.clear();
@@ -57,29 +56,25 @@ class CpuTiles {
     sampled_ = key;
     const std::size_t numbers = samples_.size();
     keys_.resize(std::max(keys_.size(), 2 * numbers));
-    order_.resize(std::max(order_.size(), numbers));
     space_.equation_space.keys = keys_.data();
     space_.equation_space.other = keys_.data() + numbers;
-    space_.equation_space.by_set.order = order_.data();
     return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
   }
 
-  void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
+  // Of one model: a second one's samples would take the memory of the first one's.
+  void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
-    for (std::uint32_t k = 0; k < count; ++k) {
-      Trial& trial = space.trials[trials[k]];
-      std::vector<ContextSample>(&samples)[kMostLevels + 1] = contexts_;
-      for (std::vector<ContextSample>& of_pass : samples) of_pass.clear();
-      for (std::uint32_t i = 0; i < length; ++i) {
-        load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
-        encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
-          ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, samples[p]);
-        });
-      }
-      for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
-        numbers_.resize(std::max(numbers_.size(), samples[p].size()));
-        trial.samples[p] = {samples[p].data(), static_cast<std::uint32_t>(samples[p].size())};
-      }
+    Trial& trial = space.trials[trials[0]];
+    for (std::vector<ContextSample>& of_pass : contexts_) of_pass.clear();
+    for (std::uint32_t i = 0; i < length; ++i) {
+      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
+      encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
+        ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, contexts_[p]);
+      });
+    }
+    for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
+      numbers_.resize(std::max(numbers_.size(), contexts_[p].size()));
+      trial.samples[p] = {contexts_[p].data(), static_cast<std::uint32_t>(contexts_[p].size())};
     }
     orders_.resize(2 * numbers_.size());
     space_.context_space.numbers = numbers_.data();
@@ -133,7 +128,7 @@ class CpuTiles {
   std::uint32_t sampled_ = kNoSamples;                // the pass of samples_
   std::vector<Sample> samples_;
   TrainSpace& space_;
-  std::vector<std::uint32_t> keys_, order_, orders_;  // for the solvers
+  std::vector<std::uint32_t> keys_, orders_;  // for the solvers
   std::vector<double> numbers_;
   std::vector<ContextSample> contexts_[kMostLevels + 1];  // of the model that is trained
 };

@@ -32,8 +32,8 @@ static __global__ void __launch_bounds__(32, kResidentWarps)
     std::uint32_t next = 0;
     if (this_lane() == 0) next = atomicAdd(order.next_tile + (kFlat ? 1 : 0), 1u);
     next = __shfl_sync(kAllRows, next, 0);
-    if (next >= job.chunk_count * order.tiles) return;
-    const std::uint32_t local = next / order.tiles, chunk = job.first_chunk + local;
+    if (next >= job.base.chunks * order.tiles) return;
+    const std::uint32_t local = next / order.tiles, chunk = local;
     if (job.base.plans[chunk].quantise == 0) continue;
     const AdaptiveModel& model = order.trained[local].model;
     if ((model.levels != 0 || order.only_flat) != kFlat) continue;

@@ -111,7 +111,13 @@ class AdaptiveBatch {
     job_.orders = make_adaptive_grid(request.shape, count, true).across ? 2 : 1;
     for (std::uint32_t i = 0; i < job_.orders; ++i) set_order(job_.order[i], request, count, i != 0);
     job_.rows = job_.order[0].grid.most_rows();
-    for (std::uint32_t i = 0; i < job_.orders; ++i) job_.most_units = std::max(job_.most_units, job_.order[i].tiles);
+    for (std::uint32_t i = 0; i < job_.orders; ++i) {
+      const EncodeOrder& order = job_.order[i];
+      job_.most_units = std::max(job_.most_units, order.tiles);
+      job_.scratch_bytes = std::max(job_.scratch_bytes, EncodeScratch::bytes(order.scratch) + order.records.bytes());
+    }
+    job_.sample_sizes = sample_sizes_of(job_);
+    job_.solving_sizes = {job_.sample_sizes.samples, job_.sample_sizes.contexts};
   }
 
   // Encodes as many chunks at a time as have memory.
@@ -172,12 +178,6 @@ class AdaptiveBatch {
   Status encode(const CudaEncodeBatch& part, std::uint64_t memory) {
     Workspace chunks(stream_), threads(stream_);
     PYF_TRY(allocate_arrays(chunks, [&](Arrays& arrays) { lay_out_chunks(arrays, part.count); }));
-    job_.scratch_bytes = 0;
-    for (std::uint32_t i = 0; i < job_.orders; ++i)
-      job_.scratch_bytes =
-          std::max(job_.scratch_bytes, EncodeScratch::bytes(job_.order[i].scratch) + job_.order[i].records.bytes());
-    job_.sample_sizes = sample_sizes_of(job_);
-    job_.solving_sizes = {job_.sample_sizes.samples, job_.sample_sizes.contexts};
     const std::size_t of_block =
         sizeof(TrainSpace) + job_.solving_sizes.bytes() + job_.sample_sizes.bytes() + kTrainWarps * job_.scratch_bytes;
     auto training = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
@@ -201,7 +201,6 @@ class AdaptiveBatch {
     PYF_TRY(batch.start(request_, true));
     job_.base = batch.job;
     job_.plans = batch.plans();
-    job_.chunk_count = job_.base.chunks;
     PYF_TRY(check(fill_logs(job_.logs, stream_), "launch of the kernel for logarithms"));
     PYF_TRY(check(encoders_.settle(job_, request_, facts_, stream_), "launch of the kernel for offsets"));
     PYF_TRY(check(encoders_.encode(job_, training, coding, stream_), "launch of the encoder"));

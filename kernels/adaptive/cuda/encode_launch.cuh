@@ -58,7 +58,7 @@ cudaError_t launch_encoding(const AdaptiveEncode& job, std::uint32_t training, s
     make_tables_kernel<<<training, kTrainThreads, 0, stream>>>(job, i);
     PYF_CUDA_TRY(cudaGetLastError());
   }
-  const std::uint64_t units = std::uint64_t{job.chunk_count} * job.most_units;
+  const std::uint64_t units = std::uint64_t{job.base.chunks} * job.most_units;
   write_units_kernel<<<static_cast<unsigned>((units + kWriteWarps - 1) / kWriteWarps), 32 * kWriteWarps, 0, stream>>>(
       job);
   PYF_CUDA_TRY(cudaGetLastError());

@@ -120,7 +120,7 @@ struct SolvingSizes {
 };
 
 struct EncodedUnit {
-  std::uint32_t words, masks, stored, bytes;  // 16-bit words, words of stored values
+  std::uint32_t words, masks, bytes;  // words: of 16 bits
 };
 
 // What depends on the order of a chunk's axes.
@@ -145,11 +145,10 @@ struct AdaptiveEncode {
   AdaptiveChoice choice;
   std::uint32_t orders;
   EncodeOrder order[kOrders];
-  std::uint64_t values;                    // of a chunk
-  std::uint32_t first_chunk, chunk_count;  // encoded together; memory below is for these
+  std::uint64_t values;  // of a chunk
   std::uint32_t rows, most_units;
   ChunkPlan* plans;
-  double* offsets;     // of each chunk of the batch
+  double* offsets;     // of each chunk
   double* logs;        // of counts
   TrainSpace* spaces;  // of each thread block that trains
   std::uint8_t *solving, *samples, *scratch;

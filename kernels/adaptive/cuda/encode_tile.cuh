@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Codes a tile with a warp, a row in each lane: the encoder's closed loop (cpu/work.hpp and cpu/unit.hpp are the
-// CPU's). The tile lies in global memory. A sink takes what each step finds: records, or samples for training.
+// CPU's). A sink takes what each step finds: records, or samples for training.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +56,7 @@ struct TileEncoder {
   bool plain;    // flat: no value of the tile is special
   bool misfits;  // whether this lane found a value that must be stored
 
-  __device__ __forceinline__ StepMasks<kFlat> masks() const {
-    if constexpr (kFlat) return {flat_masks(scratch.unit)};
-    return {memory.masks};
-  }
+  __device__ __forceinline__ StepMasks<kFlat> masks() const { return masks_of(memory, scratch.unit); }
   // The kind of a value at a place of the tile, and the number to code.
   __device__ __forceinline__ ValueKind kind_of(T value, std::size_t at, float* t) const {
     const ValueKind kind = scale.kind_of(value, t);

@@ -144,6 +144,12 @@ PYF_LANES void spread_masks(const UnitMemory<UnitMode::flat>& memory, const Unit
 }
 
 template <UnitMode kMode>
+PYF_LANES StepMasks<kMode == UnitMode::flat> masks_of(UnitMemory<kMode>& memory, const UnitScratch& scratch) {
+  if constexpr (kMode == UnitMode::flat) return {flat_masks(scratch)};
+  return {memory.masks};
+}
+
+template <UnitMode kMode>
 PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const AdaptiveTaps& taps, const PassModel& model,
                           const UnitScratch& scratch) {
   constexpr bool kFlat = kMode == UnitMode::flat;

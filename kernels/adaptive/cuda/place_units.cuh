@@ -44,8 +44,7 @@ __device__ __forceinline__ void place_words(std::uint32_t* to, const std::uint32
 }
 
 static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const __grid_constant__ AdaptiveEncode job) {
-  const std::uint32_t local = blockIdx.x / job.most_units, chunk = job.first_chunk + local,
-                      unit = blockIdx.x % job.most_units;
+  const std::uint32_t local = blockIdx.x / job.most_units, chunk = local, unit = blockIdx.x % job.most_units;
   if (job.base.plans[chunk].quantise == 0) return;
   const std::uint32_t chosen = order_of(job, local);
   const EncodeOrder& order = job.order[chosen];

@@ -54,7 +54,7 @@ struct ContextSink {
   }
 };
 
-// Counts numbers that the lanes of a warp have, one addition for those that are equal; kNothing is not counted.
+// Counts a number for each lane. Lanes with equal numbers share one addition; kNothing is not counted.
 inline constexpr std::uint32_t kNothing = ~0u;
 __device__ __forceinline__ void count_together(std::uint32_t* counts, std::uint32_t number) {
   const std::uint32_t same = __match_any_sync(kAllRows, number);
@@ -123,8 +123,8 @@ class WarpTiles {
     }
   }
 
-  __device__ SampleList<Sample> sample(const TrainTeam& team, const PassModel& pass, const AdaptiveTaps& taps,
-                                       const std::uint64_t* tiles, std::uint32_t count, std::uint32_t every) {
+  __device__ SampleList<Sample> sample(const TrainTeam& team, const PassModel& pass, const std::uint64_t* tiles,
+                                       std::uint32_t count, std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled) return {memory.samples, sample_count};
     const std::uint32_t slot = most_samples(order.grid, pass.refining, pass.log2, every);

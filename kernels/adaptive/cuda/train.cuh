@@ -33,8 +33,8 @@ static __global__ void __launch_bounds__(kTrainThreads)
     space.logs = {job.logs};
     job.solving_sizes.lay_out(job.solving + blockIdx.x * job.solving_sizes.bytes(), shared.staged, space);
   }
-  for (std::uint32_t local = blockIdx.x; local < job.chunk_count; local += gridDim.x) {
-    const std::uint32_t chunk = job.first_chunk + local;
+  for (std::uint32_t local = blockIdx.x; local < job.base.chunks; local += gridDim.x) {
+    const std::uint32_t chunk = local;
     if (job.base.plans[chunk].quantise == 0) continue;
     TrainedModel& out = order.trained[local];
     if (threadIdx.x == 0) space.activity = order.activity + std::size_t{local} * order.tiles;
@@ -65,8 +65,8 @@ static __global__ void __launch_bounds__(kTrainThreads)
   const TrainTeam team{&shared};
   const EncodeOrder& order = job.order[order_index];
   TrainSpace& space = job.spaces[blockIdx.x];
-  for (std::uint32_t local = blockIdx.x; local < job.chunk_count; local += gridDim.x) {
-    if (job.base.plans[job.first_chunk + local].quantise == 0) continue;
+  for (std::uint32_t local = blockIdx.x; local < job.base.chunks; local += gridDim.x) {
+    if (job.base.plans[local].quantise == 0) continue;
     TrainedModel& out = order.trained[local];
     SymbolCounts& counts = space.trials[0].counts;
     const CountedTiles counted(order.tiles);

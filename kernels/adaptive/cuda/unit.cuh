@@ -34,10 +34,7 @@ struct Unit {
 
   // ---- values
 
-  __device__ __forceinline__ StepMasks<kFlat> masks() const {
-    if constexpr (kFlat) return {flat_masks(scratch)};
-    return {memory.masks};
-  }
+  __device__ __forceinline__ StepMasks<kFlat> masks() const { return masks_of(memory, scratch); }
   // Returns the lane's next verbatim value (`exact`) or stored r (`origin`). Lanes take them in order.
   __device__ __forceinline__ const std::uint32_t* take_stored(std::uint32_t exact, std::uint32_t origin) {
     constexpr std::uint32_t kWords = sizeof(T) / 4;

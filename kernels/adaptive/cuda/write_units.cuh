@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
   const std::uint64_t number = std::uint64_t{blockIdx.x} * kWriteWarps + threadIdx.x / 32;
   const auto local = static_cast<std::uint32_t>(number / job.most_units),
              unit = static_cast<std::uint32_t>(number % job.most_units);
-  if (local >= job.chunk_count || job.base.plans[job.first_chunk + local].quantise == 0) return;
+  if (local >= job.base.chunks || job.base.plans[local].quantise == 0) return;
   const EncodeOrder& order = job.order[order_of(job, local)];
   const TrainedModel& trained = order.trained[local];
   const UnitTiles tiles(order, trained.unit_log2, unit);
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
   if (this_lane() < job.rows) job.states[number * kRows + this_lane()] = writer.x;
   if (this_lane() != 0) return;
   const std::uint32_t words = room - writer.at;
-  job.units[number] = {words, masks, stored,
+  job.units[number] = {words, masks,
                        static_cast<std::uint32_t>(kUnitHead + 4 * job.rows + (2 * words + 3) / 4 * 4 + 4 * stored)};
 }
 

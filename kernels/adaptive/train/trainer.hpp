@@ -303,7 +303,7 @@ class Trainer {
     if (space_.has_equations[i]) return own;
     const std::uint32_t tiles = sizes_.sampled_tiles(choice_.fast);
     const SampleList<Sample> samples =
-        tiles_.sample(team_, pass, taps_, space_.sampled, tiles, sizes_.every_sample(tiles, share(pass)));
+        tiles_.sample(team_, pass, space_.sampled, tiles, sizes_.every_sample(tiles, share(pass)));
     collect(team_, pass.refining, pass.refining ? 2 : 4, weighted, list_of(pass).count, samples.of, samples.count,
             space_.equation_space, own);
     team_.wait();
