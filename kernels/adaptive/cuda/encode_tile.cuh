@@ -9,29 +9,12 @@
 #include "adaptive/cuda/pass.cuh"
 #include "adaptive/cuda/planes.cuh"
 #include "adaptive/cuda/stream.cuh"
+#include "adaptive/cuda/value_cursor.cuh"
 #include "adaptive/scale.hpp"
 
 namespace pyfilter::cuda {
 
 using TileMemory = UnitMemory<UnitMode::flat>;
-
-// A lane's place in the array, step by step.
-struct ValueCursor {
-  std::uint64_t index, along, back;  // of the lane's value; to the next one; from the end of a row to the next plane
-
-  PYF_LANES ValueCursor begin(const AdaptiveTile& tile, const Lattice& lattice, const Layout& l, const Place& place) {
-    ValueCursor c;
-    c.along = tile.value_stride << lattice.shift_x;
-    c.back = (tile.plane_stride << lattice.shift_z) - l.period() * c.along;
-    c.index = tile.row(0, this_lane() << lattice.shift_y) +
-              static_cast<std::uint64_t>(static_cast<std::int64_t>(place.x.v)) * c.along;
-    return c;
-  }
-  __device__ __forceinline__ void next(const Place& place, std::int32_t z) {
-    index += along;
-    if (place.z.v != z) index += back;
-  }
-};
 
 // What a step finds; each lane has its own value, set, and so on.
 struct TileStep {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "adaptive/cuda/params.cuh"
+#include "adaptive/cuda/value_cursor.cuh"
 #include "adaptive/tile.hpp"
 
 namespace pyfilter::cuda {
@@ -16,8 +17,7 @@ struct Output {
 
   T* out;
   std::uint64_t count;  // number of requested values
-  std::uint64_t index, along,
-      back;  // of this lane's value; to the next one, and from the end of a row to the next plane
+  ValueCursor cursor;   // counted from the first requested value
   bool grouped;
   T held[kGroup - 1];  // the previous values, latest last
 
@@ -27,24 +27,20 @@ struct Output {
     Output o;
     o.out = out;
     o.count = job.stop - job.start;
-    o.along = tile.value_stride << lattice.shift_x;
-    o.back = (tile.plane_stride << lattice.shift_z) - l.period() * o.along;
-    o.index = tile.row(0, this_lane() << lattice.shift_y) - job.start +
-              static_cast<std::uint64_t>(static_cast<std::int64_t>(place.x.v)) * o.along;
+    o.cursor = ValueCursor::begin(tile, lattice, l, place);
+    o.cursor.index -= job.start;
     const std::uint64_t rows =
         (tile.first | (tile.rows > 1 ? tile.row_stride : 0) | (tile.planes > 1 ? tile.plane_stride : 0));
-    o.grouped = in_order && o.along == 1 && o.count == job.grid.values && rows % kGroup == 0 &&
+    o.grouped = in_order && o.cursor.along == 1 && o.count == job.grid.values && rows % kGroup == 0 &&
                 reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
 #pragma unroll
     for (T& value : o.held) value = 0;
     return o;
   }
   // Advances by a step; `z`: the lane's plane before the step.
-  __device__ __forceinline__ void next(const Place& place, std::int32_t z) {
-    index += along;
-    if (place.z.v != z) index += back;
-  }
+  __device__ __forceinline__ void next(const Place& place, std::int32_t z) { cursor.next(place, z); }
   __device__ __forceinline__ void put(std::uint32_t x, std::uint32_t length, T value) {
+    const std::uint64_t index = cursor.index;
     if (!grouped) {
       if (index < count) out[index] = value;
       return;

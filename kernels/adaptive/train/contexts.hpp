@@ -64,28 +64,13 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
   } else {
     // a thread has four columns of a row
     static_assert(items_of(kFeatures, kContextTerms, 4) <= Team::kSize && kContextTerms < kColumns);
-    const auto [i, first] = item_of(team.rank(), kFeatures, kContextTerms, 4);
+    const RowPart part = item_of(team.rank(), kFeatures, kContextTerms, 4);
     double row[4] = {};
-    constexpr std::uint32_t kPitch = staged_column(kContextTerms);
-    double* const weights = staged + kStaged * kPitch;
-    for (std::uint32_t from = 0; from < count; from += kStaged) {
-      const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
-                          padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
-      team.wait();
-      stage_terms<kContextTerms, kContextTerms>(team, samples, order + from, here, padded, staged);
-      each(team, padded, [&](std::uint32_t n) { weights[n] = n < here ? numbers[order[from + n]] : 0; });
-      team.wait();
-      if (i >= kFeatures) continue;
-      for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
-        const double* const t = staged + n * kPitch;
-        double own[kAtOnce];
-        for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
-        const double* const columns_at = t + staged_column(first);
-        add_four(row, 4, own, {columns_at, columns_at + kPitch, columns_at + 2 * kPitch, columns_at + 3 * kPitch});
-      }
-    }
-    if (i < kFeatures)
-      for (std::uint32_t k = 0; k < 4; ++k) out.a[i][first + k] = row[k];
+    sum_staged<4, kContextTerms, kContextTerms>(
+        team, samples, order, count, [&](std::uint32_t i) { return numbers[i]; }, part, kFeatures, staged, row,
+        [](const double*, std::uint32_t) {});
+    if (part.row < kFeatures)
+      for (std::uint32_t k = 0; k < 4; ++k) out.a[part.row][part.first + k] = row[k];
   }
 }
 

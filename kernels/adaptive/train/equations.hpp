@@ -134,6 +134,35 @@ KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint
   }
 }
 
+// A thread's part of sums over samples in order, which a thread block holds in fast memory, some at a time. part: its
+// row and `Width` columns from `first` on; of no row: nothing is summed. weight(i): of sample i. look(weights, here) is
+// called for the weights of `here` samples.
+template <std::uint32_t Width, std::uint32_t Columns, std::uint32_t Terms, class Team, class AnySample, class Weight,
+          class Look>
+KFN void sum_staged(const Team& team, const AnySample* samples, const std::uint32_t* order, std::uint32_t count,
+                    const Weight& weight, RowPart part, std::uint32_t rows, double* staged, double (&sums)[Width],
+                    const Look& look) {
+  constexpr std::uint32_t kPitch = staged_column(Columns);
+  double* const weights = staged + kStaged * kPitch;
+  for (std::uint32_t from = 0; from < count; from += kStaged) {
+    const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
+                        padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
+    team.wait();
+    stage_terms<Columns, Terms>(team, samples, order + from, here, padded, staged);
+    each(team, padded, [&](std::uint32_t n) { weights[n] = n < here ? weight(order[from + n]) : 0; });
+    team.wait();
+    look(weights, here);
+    if (part.row >= rows) continue;
+    for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
+      const double* const t = staged + n * kPitch;
+      double own[kAtOnce];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(part.row)];
+      const double* const at = t + staged_column(part.first);
+      add_four(sums, Width, own, {at, at + kPitch, at + 2 * kPitch, at + 3 * kPitch});
+    }
+  }
+}
+
 KFN double weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
 
 // Adds four samples to the equations of their set; missing ones are nullptr.
@@ -175,36 +204,21 @@ template <class Team>
 PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uint32_t* order, std::uint32_t count,
                          std::uint32_t candidates, bool weighted, double* staged, Equations& out) {
   const std::uint32_t terms = candidates + 1, columns = columns_of(candidates);
-  // a thread has eight columns of a row, and one has the weight
+  // a thread has eight columns of a row, and the last one has the weight
   static_assert(items_of(kTerms, kColumns, 8) < Team::kSize);
-  const auto [i, first] = item_of(team.rank(), terms, columns, 8);
-  const bool used = i < terms;
+  const RowPart part = item_of(team.rank(), terms, columns, 8);
+  const bool is_last = team.rank() + 1 == Team::kSize;
   double row[8] = {}, weight = 0;
-  for (std::uint32_t from = 0; from < count; from += kStaged) {
-    const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
-                        padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
-    team.wait();
-    stage_terms<kColumns, kTerms>(team, samples, order + from, here, padded, staged);
-    constexpr std::uint32_t kPitch = staged_column(kColumns);
-    double* const weights = staged + kStaged * kPitch;
-    each(team, padded,
-         [&](std::uint32_t n) { weights[n] = n < here ? weight_of(samples[order[from + n]], weighted) : 0; });
-    team.wait();
-    if (used) {
-      for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
-        const double* const t = staged + n * kPitch;
-        double own[kAtOnce];
-        for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(i)];
-        const double* const columns_at = t + staged_column(first);
-        add_four(row, 8, own, {columns_at, columns_at + kPitch, columns_at + 2 * kPitch, columns_at + 3 * kPitch});
-      }
-    } else if (team.rank() + 1 == Team::kSize) {
-      for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
-    }
-  }
-  if (used)
-    for (std::uint32_t k = 0; k < 8; ++k) out.of[i][first + k] = row[k];
-  if (team.rank() + 1 == Team::kSize) out.weight = weight;
+  sum_staged<8, kColumns, kTerms>(
+      team, samples, order, count, [&](std::uint32_t i) { return weight_of(samples[i], weighted); }, part, terms,
+      staged, row,
+      [&](const double* weights, std::uint32_t here) {
+        if (!is_last) return;
+        for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
+      });
+  if (part.row < terms)
+    for (std::uint32_t k = 0; k < 8; ++k) out.of[part.row][part.first + k] = row[k];
+  if (is_last) out.weight = weight;
   if (team.rank() == 0) out.count = count;
 }
 template <class Team>

@@ -62,8 +62,7 @@ inline constexpr std::uint32_t kGroupsOfCodec = 16;
 struct Coder;  // stages/cuda/params.cuh
 
 struct DeviceCodec {
-  // Encodes a batch of chunks of `count` values, which has been checked.
-  // It may wait for the device.
+  // Encodes a batch of chunks of `count` values, which has been checked. It may wait for the device.
   Status (*encode)(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
   // Frames of the same shape and dtype with the same number, below kGroupsOfCodec, are decoded together.
   std::uint32_t (*group)(const FrameInfo& info);
