@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +28,9 @@ from benchmarks.fields import ROOT
 from benchmarks.report import Floor, Rows, origin, report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from distributed import Client
     from numpy.typing import NDArray
 
 MARKER = "scale_out"
@@ -171,7 +172,6 @@ def _block(path: str, block_info: Any = None) -> Any:
 def clusters(table: Table, values: NDArray[Any], bound: float, folder: Path, rounds: int) -> None:
     """Measure writing by workers of Dask."""
     from dask import array
-    from distributed import Client, LocalCluster
 
     source = repeated(values, folder)
     steps = REPEATED * SHAPE[0]
@@ -179,38 +179,44 @@ def clusters(table: Table, values: NDArray[Any], bound: float, folder: Path, rou
         _block, str(source), chunks=((BLOCK,) * (steps // BLOCK), (SHAPE[1],), (SHAPE[2],)), dtype="f4",
         meta=np.empty((0, 0, 0), "f4"),
     )  # fmt: skip
-    with ExitStack() as stack:
-        clients = {}
-        for count in (1, 2, 4):
-            cluster = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
-            clients[count] = stack.enter_context(Client(cluster, set_as_default=False))
-            clients[count].run(pyfilter.register)
 
-        def by_workers(count: int, codec: pyfilter.Codec) -> Callable[[], None]:
-            def work() -> None:
-                path = folder / f"dask{count}.h5"
-                path.unlink(missing_ok=True)
-                with clients[count].as_current():
-                    pyfilter.dask.to_hdf5(lazy, path, "t", codec, chunks=(4, *SHAPE[1:]))
+    def by_workers(client: Client, codec: pyfilter.Codec) -> Callable[[], None]:
+        def work() -> None:
+            path = folder / "dask.h5"
+            path.unlink(missing_ok=True)
+            with client.as_current():
+                pyfilter.dask.to_hdf5(lazy, path, "t", codec, chunks=(4, *SHAPE[1:]))
 
-            return work
+        return work
 
-        def by_threads(codec: pyfilter.Codec) -> Callable[[], None]:
-            def work() -> None:
-                with pyfilter.config(threads=4), h5py.File(folder / "one.h5", "w") as file:
-                    pyfilter.create_dataset(file, "t", np.load(source), codec, chunks=(4, *SHAPE[1:]))
+    def by_threads(codec: pyfilter.Codec) -> Callable[[], None]:
+        def work() -> None:
+            with pyfilter.config(threads=4), h5py.File(folder / "one.h5", "w") as file:
+                pyfilter.create_dataset(file, "t", np.load(source), codec, chunks=(4, *SHAPE[1:]))
 
-            return work
+        return work
 
-        size = REPEATED * values.nbytes
-        for codec in (pyfilter.Adaptive(absolute=bound), pyfilter.Lorenzo(absolute=bound)):
-            name = type(codec).__name__
-            few = max(rounds // 3, 3)
-            if name == "Adaptive":  # the codec that is bound by the CPU
-                taken = in_turns([by_workers(2, codec), by_workers(1, codec)], few)
-                table.add(DASK, f"Dask, {name}", taken, size)
-            taken = in_turns([by_workers(4, codec), by_threads(codec)], few)
-            table.add(FILE, f"one file, {name}", taken, size)
+    size, few = REPEATED * values.nbytes, max(rounds // 3, 3)
+    slow, fast = pyfilter.Adaptive(absolute=bound), pyfilter.Lorenzo(absolute=bound)
+    with _cluster(2) as two, _cluster(1) as one:  # by the codec that is bound by the CPU
+        table.add(DASK, "Dask, Adaptive", in_turns([by_workers(two, slow), by_workers(one, slow)], few), size)
+    with _cluster(4) as four:
+        for codec in (slow, fast):
+            taken = in_turns([by_workers(four, codec), by_threads(codec)], few)
+            table.add(FILE, f"one file, {type(codec).__name__}", taken, size)
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Client]:
+    """Give a cluster of workers with a thread each; a cluster without work takes time of the cores, too."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(pyfilter.register)
+        yield client
 
 
 def ranks(table: Table, values: NDArray[Any], bound: float, folder: Path, rounds: int) -> None:
