@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "adaptive/cuda/lanes.cuh"
 #include "adaptive/model.hpp"
@@ -48,7 +49,7 @@ PYF_LANES float* ring_memory() {
 template <TileKind K, bool kSizes>
 struct RingCells {
   using Shape = RingShape<K>;
-  static constexpr int kFoursAtOnce = 2;
+  static constexpr std::uint32_t kFoursAtOnce = 3;
   static constexpr std::uint32_t kFirst = kSizes ? Shape::kStep * Shape::kValueSteps : 0,
                                  kMask = Shape::kStep * (kSizes ? Shape::kSizeSteps : Shape::kValueSteps) - 1;
 
@@ -57,7 +58,7 @@ struct RingCells {
 };
 // There are cells before cell 0.
 struct FlatCells {
-  static constexpr int kFoursAtOnce = 6;  // loads of weighted_cells() on their way together
+  static constexpr std::uint32_t kFoursAtOnce = 6;  // loads of weighted_cells() on their way together
 
   float* first;
 
@@ -89,21 +90,45 @@ PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
   if ((bits >> this_lane() & 1) != 0) f(this_lane());
 }
 
-// Sums four products at a time. Products with a weight of 0 come last and do not change the sum.
+// Adds products, in order: kFours times four of them, whose cells are loaded together.
+template <std::uint32_t kFours, class Cells>
+PYF_LANES Floats add_weighted(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
+                              const float* weights) {
+  Floats values[kFours][4];
+#pragma unroll
+  for (std::uint32_t k = 0; k < kFours; ++k) {
+    const int4 d = reinterpret_cast<const int4*>(distances)[k];
+    values[k][0] = load_cells(cells, at, d.x);
+    values[k][1] = load_cells(cells, at, d.y);
+    values[k][2] = load_cells(cells, at, d.z);
+    values[k][3] = load_cells(cells, at, d.w);
+  }
+#pragma unroll
+  for (std::uint32_t k = 0; k < kFours; ++k) {
+    const float4 w = reinterpret_cast<const float4*>(weights)[k];
+    sum = fused({w.x}, values[k][0], sum);
+    sum = fused({w.y}, values[k][1], sum);
+    sum = fused({w.z}, values[k][2], sum);
+    sum = fused({w.w}, values[k][3], sum);
+  }
+  return sum;
+}
+// Sums products. Those with a weight of 0 come last and do not change the sum.
 template <class Cells>
 PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
                                 const float* weights, std::uint32_t fours) {
-#pragma unroll(Cells::kFoursAtOnce)
-  for (std::uint32_t k = 0; k < fours; ++k) {
-    const int4 d = reinterpret_cast<const int4*>(distances)[k];
-    const float4 w = reinterpret_cast<const float4*>(weights)[k];
-    const Floats a = load_cells(cells, at, d.x), b = load_cells(cells, at, d.y), c = load_cells(cells, at, d.z),
-                 e = load_cells(cells, at, d.w);
-    sum = fused({w.x}, a, sum);
-    sum = fused({w.y}, b, sum);
-    sum = fused({w.z}, c, sum);
-    sum = fused({w.w}, e, sum);
-  }
+  std::uint32_t k = 0;
+  const auto add = [&](auto count) {
+    sum = add_weighted<count.value>(sum, cells, at, distances + 4 * k, weights + 4 * k);
+    k += count.value;
+  };
+#pragma unroll 1
+  while (fours - k >= Cells::kFoursAtOnce) add(std::integral_constant<std::uint32_t, Cells::kFoursAtOnce>{});
+  if (Cells::kFoursAtOnce > 3 && fours - k >= 3) add(std::integral_constant<std::uint32_t, 3>{});
+  if (fours - k == 2)
+    add(std::integral_constant<std::uint32_t, 2>{});
+  else if (fours - k == 1)
+    add(std::integral_constant<std::uint32_t, 1>{});
   return sum;
 }
 template <class Wave>

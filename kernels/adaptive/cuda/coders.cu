@@ -32,23 +32,19 @@ namespace {
 constexpr std::uint64_t kScratchPart = 64;  // scratch memory of warps is at most 1 / 64 of the device's memory
 constexpr std::size_t kFramesTogether = usual_size(512, 3);  // limits the memory of the frames' tables
 
-std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
-std::uint32_t log2_of(std::uint32_t mode) { return mode >> 1; }
-
-std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uint32_t{info.parameters[2]} << 1; }
-std::uint32_t group(const FrameInfo& info) { return mode(info); }
-static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
+std::uint32_t group(const FrameInfo& info) { return info.parameters[1]; }  // the order of axes
+std::uint32_t mode(const FrameInfo& info) { return decode_mode(info.parameters[1], info.parameters[2]); }
 
 // Decodes a batch of frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
   std::uint32_t in_rings = 0, flat = 0;
   if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));
   PYF_TRY(check(kernels.resident(job.grid.kind, true, &flat), "occupancy of the decoder"));
-  in_rings = std::min(in_rings, job.frame_count * job.units);
+  in_rings = std::min(in_rings, job.frame_count * job.most_units);
   std::uint64_t memory = 0;
   PYF_TRY(device_memory(&memory));
   const std::uint64_t most = std::max<std::uint64_t>(1, memory / kScratchPart / job.scratch_shape.bytes());
-  flat = static_cast<std::uint32_t>(std::min<std::uint64_t>({flat, most, job.frame_count * job.units}));
+  flat = static_cast<std::uint32_t>(std::min<std::uint64_t>({flat, most, job.frame_count * job.most_units}));
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
     arrays.add(job.next_unit, 2);
@@ -60,7 +56,7 @@ Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStrea
   PYF_TRY(check(cudaMemsetAsync(job.next_unit, 0, 2 * sizeof(std::uint32_t), stream), "cudaMemsetAsync"));
   open_adaptive_kernel<<<job.frame_count, kOpenThreads, 0, stream>>>(job);
   PYF_TRY(check(cudaGetLastError(), "launch of the kernel that reads models"));
-  if (job.units == 0) return kOk;
+  if (job.most_units == 0) return kOk;
   if (in_rings != 0) PYF_TRY(check(kernels.decode(job, false, in_rings, stream), "launch of the decoder"));
   PYF_TRY(check(kernels.decode(job, true, flat, stream), "launch of the decoder"));
   return kOk;
@@ -68,16 +64,14 @@ Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStrea
 
 Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   const FrameInfo& info = frames.info;
-  const std::uint32_t of_group = mode(info);
   AdaptiveDecode job = {};
-  job.grid = make_adaptive_grid(info.shape, info.value_count, across_of(of_group) != 0);
+  job.grid = make_adaptive_grid(info.shape, info.value_count, group(info) != 0);
   job.taps = adaptive_taps(job.grid.kind);
-  job.unit_tiles = 1u << log2_of(of_group);
-  const std::uint64_t units = tile_parts(job.grid.tiles(), job.unit_tiles);
   if (job.grid.tiles() >> 31 != 0)
     return fail(Code::unsupported, "the frame has %llu tiles, a device decodes fewer than 2^31: decode it on the CPU",
                 static_cast<unsigned long long>(job.grid.tiles()));
-  job.units = static_cast<std::uint32_t>(units);
+  for (std::size_t i = 0; i < frames.count; ++i)
+    job.most_units = std::max(job.most_units, job.units_of(frames.frames[i]));
   job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;
   job.scratch_shape = scratch_shape_of(job.grid);
   if (job.grid.kind == TileKind::volume) {
@@ -88,7 +82,8 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
   job.start = start;
   job.stop = stop;
   const AdaptiveKernels& kernels = info.dtype == Dtype::f32 ? kAdaptiveKernels32 : kAdaptiveKernels64;
-  const std::size_t most = std::min<std::size_t>(kFramesTogether, (std::size_t{1} << 31) / std::max(1u, job.units));
+  const std::size_t most =
+      std::min<std::size_t>(kFramesTogether, (std::size_t{1} << 31) / std::max(1u, job.most_units));
   for (std::size_t done = 0; done < frames.count;) {
     const std::size_t here = std::min(frames.count - done, std::max<std::size_t>(most, 1));
     job.frames = frames.count == 1 ? nullptr : frames.on_device + done;

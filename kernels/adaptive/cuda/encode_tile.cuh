@@ -189,6 +189,7 @@ struct TileEncoder {
         __syncwarp();
       }
     }
+    if constexpr (kDeep) windows.end();
   }
   // Codes the tile that has begun, pass by pass.
   template <class Sink>

@@ -78,12 +78,13 @@ static __global__ void __launch_bounds__(kOpenThreads)
   for (std::uint32_t t = threadIdx.x / 32; t < model.tables; t += kOpenThreads / 32)
     make_slots_together(model.table[t], slots + t * kSlotsOfTable);
   const DecodeFrame part = behind_model(frame, directory_at);
-  bool damaged = part.payload_bytes / 4 <= job.units;  // too short for a directory
-  if (!damaged && job.units == 0)
+  const std::uint32_t units = job.units_of(frame);
+  bool damaged = part.payload_bytes / 4 <= units;  // too short for a directory
+  if (!damaged && units == 0)
     damaged = part.payload_bytes != 4 || *reinterpret_cast<const std::uint32_t*>(part.payload) != 0;
   if (!damaged)
-    for (std::uint32_t unit = threadIdx.x; unit < job.units; unit += kOpenThreads)
-      damaged = damaged || find_tile(part, job.units, unit).fault != Fault::none;
+    for (std::uint32_t unit = threadIdx.x; unit < units; unit += kOpenThreads)
+      damaged = damaged || find_tile(part, units, unit).fault != Fault::none;
   damaged = __syncthreads_or(damaged ? 1 : 0) != 0;
   if (threadIdx.x != 0) return;
   if (damaged) return report(frame, Fault::directory);

@@ -52,13 +52,19 @@ struct UnitScratch {
   }
 };
 
+// DecodeFrame::mode: the order of axes, and the binary logarithm of the tiles in a unit.
+__host__ __device__ constexpr std::uint32_t decode_mode(std::uint32_t across, std::uint32_t unit_log2) {
+  return across | unit_log2 << 1;
+}
+__host__ __device__ constexpr std::uint32_t unit_log2_of_mode(std::uint32_t mode) { return mode >> 1; }
+
 struct AdaptiveDecode {
   AdaptiveGrid grid;
   AdaptiveTaps taps;
-  std::uint32_t unit_tiles, units, rows;  // units of a frame; rows that have a state
-  bool only_flat;                         // decode no units in rings
-  std::uint64_t start, stop;              // requested values
-  const DecodeFrame* frames;              // nullptr: use only_frame
+  std::uint32_t most_units, rows;  // units of a frame, at most; rows that have a state
+  bool only_flat;                  // decode no units in rings
+  std::uint64_t start, stop;       // requested values
+  const DecodeFrame* frames;       // nullptr: use only_frame
   DecodeFrame only_frame;
   std::uint32_t frame_count;
   OpenFrame* opened;
@@ -71,6 +77,9 @@ struct AdaptiveDecode {
 
   __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
     return frames != nullptr ? frames[i] : only_frame;
+  }
+  __host__ __device__ std::uint32_t units_of(const DecodeFrame& of) const {
+    return static_cast<std::uint32_t>(tile_parts(grid.tiles(), std::uint64_t{1} << unit_log2_of_mode(of.mode)));
   }
   __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t i) const {
     return slots + std::size_t{i} * kMostTablesOfModel * kSlotsOfTable;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The earlier planes of a volume that is decoded in rings. Steps that leave the ring go to global memory. They come
-// back beside the steps one and two planes later. Loads are issued a step ahead of their use.
+// back beside the steps one and two planes later. Copies begin a step before they are waited for.
 #pragma once
+
+#include <cuda_pipeline.h>
 
 #include <cstdint>
 
@@ -16,18 +18,22 @@ inline constexpr std::uint32_t kLeastRingColumns = 16;
 struct PlaneWindows {
   using Shape = RingShape<TileKind::volume>;
   static constexpr std::uint32_t kCells = Shape::kPlane, kOfStep = kCells + kRows;  // values, sizes
-  static constexpr int kLast = 8, kAhead = 7, kSizesAhead = 4;
+  // Steps that leave, and that are fetched: those a step nearer are read or written while the copies are on their way.
+  static constexpr int kLast = 8, kAhead = 8, kSizesAhead = 5;
   static constexpr std::uint32_t kMore = kCells - kRows;  // cells of a step beyond one for each lane
 
   float* memory;
   int period, steps;  // steps in the ring in global memory
   int step, place;    // place: index of the step in that ring
-  float values[2], more, sizes[2];
 
   // The floats that a warp needs; `period`: the longest one.
-  static std::size_t floats(std::uint32_t period) { return std::size_t{2 * period + 16} * kOfStep; }
+  __host__ __device__ static std::size_t floats(std::uint32_t period) { return std::size_t{2 * period + 16} * kOfStep; }
+  // Clears the memory, since steps before the first one are zeros. `period`: 0 if there are no earlier planes.
   PYF_LANES PlaneWindows begin(float* memory, std::uint32_t period) {
-    return {memory, static_cast<int>(period), static_cast<int>(2 * period + 16), 0, 0, {0, 0}, 0, {0, 0}};
+    if (period != 0)
+      for (std::uint32_t i = this_lane(); i < floats(period); i += kRows) memory[i] = 0;
+    __syncwarp();
+    return {memory, static_cast<int>(period), static_cast<int>(2 * period + 16), 0, 0};
   }
   // Returns the cells of an earlier step, at most the ring's length back.
   __device__ __forceinline__ float* stored(int back) const {
@@ -44,41 +50,37 @@ struct PlaneWindows {
     to[this_lane()] = from[this_lane()];
     if (this_lane() < kMore) to[kRows + this_lane()] = from[kRows + this_lane()];
   }
+  // Begins to copy a cell to the ring. Earlier planes are fetched while a step is coded.
+  PYF_LANES void fetch(float* to, const float* from, std::uint32_t cell) {
+    __pipeline_memcpy_async(to + cell, from + cell, sizeof(float));
+  }
   // Ends a step; all lanes have written their cells.
   __device__ __forceinline__ void next(float size) {
     leave(kLast, 0);
     // copies of the first plane stand in for the plane before it
     if (step - kLast < period + static_cast<int>(2 * kRows) + kLast) leave(kLast + period, 1);
     stored(0)[kCells + this_lane()] = size;
+    __pipeline_wait_prior(0);  // the cells that the last call fetched
+    __syncwarp();
     float* const to = ring_memory() + ring_step(step + kAhead);
     float* const sizes_to = ring_memory() + RingCells<TileKind::volume, true>::kFirst +
                             static_cast<std::uint32_t>(step + kSizesAhead) % Shape::kSizeSteps * Shape::kStep +
-                            Shape::kFirstLane + this_lane();
+                            Shape::kFirstLane;
 #pragma unroll
     for (int window = 1; window <= 2; ++window) {
-      to[window * Shape::kPlane + static_cast<int>(this_lane())] = values[window - 1];
-      sizes_to[window * Shape::kPlane] = sizes[window - 1];
+      fetch(to + window * Shape::kPlane, stored(window * period - kAhead), this_lane());
+      fetch(sizes_to + window * Shape::kPlane, stored(window * period - kSizesAhead) + kCells, this_lane());
     }
-    const int more_window = 1 + static_cast<int>(this_lane() / kMore);
-    if (this_lane() < 2 * kMore) to[more_window * Shape::kPlane + static_cast<int>(kRows + this_lane() % kMore)] = more;
-    __syncwarp();
-    // prefetch the cells of the next step
-    const int ahead = kAhead + 1, sizes_ahead = kSizesAhead + 1;
-    const auto is_there = [&](int window, int later) {  // steps before the first stored one are zeros
-      return step + later - window * period >= (window == 1 ? 0 : -period) - kLast;
-    };
-#pragma unroll
-    for (int window = 1; window <= 2; ++window) {
-      const int back = window * period - ahead, sizes_back = window * period - sizes_ahead;
-      values[window - 1] = is_there(window, ahead) ? stored(back)[this_lane()] : 0;
-      sizes[window - 1] = step >= sizes_back ? stored(sizes_back)[kCells + this_lane()] : 0;
+    if (this_lane() < 2 * kMore) {
+      const int window = 1 + static_cast<int>(this_lane() / kMore);
+      fetch(to + window * Shape::kPlane, stored(window * period - kAhead), kRows + this_lane() % kMore);
     }
-    more = 0;
-    if (this_lane() < 2 * kMore && is_there(more_window, ahead))
-      more = stored(more_window * period - ahead)[kRows + this_lane() % kMore];
+    __pipeline_commit();
     ++step;
     place = place + 1 == steps ? 0 : place + 1;
   }
+  // Waits for the last copies, before the ring is cleared for another tile.
+  __device__ __forceinline__ void end() const { __pipeline_wait_prior(0); }
 };
 
 }  // namespace pyfilter::cuda

@@ -148,6 +148,7 @@ struct Unit {
       output.next(place, z);
       place.cell += wave.layout.step_cells;
     }
+    if constexpr (kDeep) windows.end();
   }
 
   // ---- tiles
@@ -178,16 +179,17 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   const DecodeFrame& frame = job.frame(frame_number);
   const OpenFrame& open = job.opened[frame_number];
   const DecodeFrame part = behind_model(frame, open.directory_at);
-  const TileLocation location = find_tile(part, job.units, number);
+  const std::uint32_t unit_log2 = unit_log2_of_mode(frame.mode), units = job.units_of(frame);
+  const TileLocation location = find_tile(part, units, number);
   const std::uint32_t head_words = kUnitHead / 4 + job.rows;
   if (location.uniform || location.count < head_words) return Fault::head;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(part.payload) + job.units + 1 + location.first;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(part.payload) + units + 1 + location.first;
   const std::uint32_t count = words[0], masks = words[1];
   if (count / 2 + count % 2 > location.count - head_words) return Fault::size;
   const std::uint32_t stream_words = count / 2 + count % 2;
   if (count % 2 != 0 && words[head_words + stream_words - 1] >> 16 != 0) return Fault::padding;
-  const std::uint64_t first = std::uint64_t{number} * job.unit_tiles, left = job.grid.tiles() - first;
-  const auto tiles = static_cast<std::uint32_t>(left < job.unit_tiles ? left : job.unit_tiles);
+  const std::uint64_t first = std::uint64_t{number} << unit_log2, left = job.grid.tiles() - first;
+  const auto tiles = left >> unit_log2 == 0 ? static_cast<std::uint32_t>(left) : 1u << unit_log2;
   if (masks >> tiles != 0 || (masks != 0 && !open.model.masks)) return Fault::head;
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
@@ -221,7 +223,7 @@ static __global__ void __launch_bounds__(32, kResidentWarps)
   constexpr bool kFlat = kMode == UnitMode::flat;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
   auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
-  const std::uint32_t all = job.frame_count * job.units;
+  const std::uint32_t all = job.frame_count * job.most_units;
   UnitScratch scratch = {};
   if constexpr (kFlat)
     scratch = UnitScratch::in(job.scratch + blockIdx.x * job.scratch_shape.bytes(), job.scratch_shape);
@@ -231,10 +233,12 @@ static __global__ void __launch_bounds__(32, kResidentWarps)
     if (this_lane() == 0) next = atomicAdd(job.next_unit + (kFlat ? 1 : 0), 1u);
     next = __shfl_sync(kAllRows, next, 0);
     if (next >= all) return;
-    const std::uint32_t frame_number = next / job.units;
+    // the first unit of each frame first: frames with the fewest units have the longest ones
+    const std::uint32_t frame_number = next % job.frame_count, unit = next / job.frame_count;
     const OpenFrame& open = job.opened[frame_number];
     if (open.good == 0 || (open.refined != 0 || job.only_flat) != kFlat) continue;
-    const Fault fault = decode_unit<T, kMode>(memory, job, frame_number, next % job.units, scratch, planes);
+    if (unit >= job.units_of(job.frame(frame_number))) continue;
+    const Fault fault = decode_unit<T, kMode>(memory, job, frame_number, unit, scratch, planes);
     if (fault != Fault::none && this_lane() == 0) report(job.frame(frame_number), fault);
   }
 }
