@@ -44,6 +44,7 @@ class CpuTiles {
                             std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled_) return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
+    coded_.model = nullptr;
     samples_.clear();
     for (std::uint32_t i = 0; i < count; ++i) {
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
@@ -61,16 +62,17 @@ class CpuTiles {
     return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
   }
 
-  // Of one model: a second one's samples would take the memory of the first one's.
+  // Of one model: a second one's samples would take the memory of the first one's. The last tile's codes stay in work_.
   void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     Trial& trial = space.trials[trials[0]];
     for (std::vector<ContextSample>& of_pass : contexts_) of_pass.clear();
     for (std::uint32_t i = 0; i < length; ++i) {
-      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
+      const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
       encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
         ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, contexts_[p]);
       });
+      coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
     }
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
       numbers_.resize(std::max(numbers_.size(), contexts_[p].size()));
@@ -98,7 +100,9 @@ class CpuTiles {
     }
     UnitRecords r = records_in(records_.get(), 1);
     std::uint8_t* stored = stored_.get();
-    const bool has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
+    bool has_masks = coded_.masks;
+    if (!record_again(model, tile, r, stored)) has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
+    coded_.model = nullptr;
     std::uint32_t raw = 0;
     for (std::size_t from = 0; from < r.value_count; from += every)
       for (std::size_t k = from; k < std::min(from + kCountedAtOnce, r.value_count); ++k) {
@@ -121,11 +125,28 @@ class CpuTiles {
  private:
   static constexpr std::uint32_t kNoSamples = ~0u;
 
+  // Makes the records of the tile that work_ has the codes of: contexts that were trained since do not change codes.
+  // Returns false if work_ has another tile's, or if some values must be stored.
+  bool record_again(const AdaptiveModel& model, std::uint64_t number, UnitRecords& r, std::uint8_t*& stored) {
+    if (coded_.model != &model || coded_.tile != number) return false;
+    const AdaptiveTile tile = plan_.tiles.tile(number);
+    if (mark_misfits<T>(plan_, tile, values_, work_.dense) != 0) return false;
+    const PassModel& pass = model.passes[0];
+    work_.wave.set_neighbours(pass, causal_taps(model.kind), code_taps(model.kind, false), range_taps(model.kind));
+    record_pass<T>(work_, Lattice(work_.dense, model.kind, pass.log2), tile, values_, coded_.masks, r, stored);
+    return true;
+  }
+
   const AdaptivePlan& plan_;
   const void* values_;
   Work work_;
   std::unique_ptr<std::uint8_t[]> records_, stored_;  // of the tile being counted
   std::uint32_t sampled_ = kNoSamples;                // the pass of samples_
+  struct {
+    const AdaptiveModel* model = nullptr;
+    std::uint64_t tile = 0;
+    bool masks = false;
+  } coded_;  // what work_ has the codes of, with a model of one pass
   std::vector<Sample> samples_;
   TrainSpace& space_;
   std::vector<std::uint32_t> keys_, orders_;  // for the solvers

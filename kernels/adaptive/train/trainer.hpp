@@ -327,12 +327,16 @@ class Trainer {
       for (std::uint32_t i = 0; i < counted; ++i) space_.listed[1][i] = space_.listed[1][2 * i + 1];
     }
     team_.wait();
-    train_contexts_on(trials, count, space_.listed[0], trained, sizes_.wanted_in_trial(choice_.fast));
     const std::uint64_t* const list = space_.listed[counted == 0 ? 0 : 1];
     const std::uint32_t length = counted == 0 ? trained : counted;
     for (std::uint32_t k = 0; k < count; ++k) clear(team_, space_.trials[trials[k]].counts);
-    team_.wait();
-    tiles_.count(team_, space_, trials, count, list, length);
+    // one thread takes a model at a time, which needs less memory; warps of a team code tiles for all of them
+    const std::uint32_t together = Team::kSize == 1 ? 1 : count;
+    for (std::uint32_t first = 0; first < count; first += together) {
+      train_contexts_on(trials + first, together, space_.listed[0], trained, sizes_.wanted_in_trial(choice_.fast));
+      team_.wait();
+      tiles_.count(team_, space_, trials + first, together, list, length);
+    }
     team_.wait();
     double activity = 0;
     for (std::uint32_t i = 0; i < length; ++i) activity += static_cast<double>(space_.activity[list[i]]);
@@ -347,13 +351,9 @@ class Trainer {
   // Trains contexts of models on the given tiles.
   PYF_ON_TEAM void train_contexts_on(const std::uint32_t* trials, std::uint32_t count, const std::uint64_t* tiles,
                                      std::uint32_t length, double wanted) {
-    // one thread trains a model at a time, which takes less memory; warps of a team sample for all of them
-    const std::uint32_t together = Team::kSize == 1 ? 1 : count, every = sizes_.every_context(length, wanted);
-    for (std::uint32_t first = 0; first < count; first += together) {
-      tiles_.sample_contexts(team_, space_, trials + first, together, tiles, length, every);
-      team_.wait();
-      for (std::uint32_t k = first; k < first + together; ++k) train_contexts_of(space_.trials[trials[k]]);
-    }
+    tiles_.sample_contexts(team_, space_, trials, count, tiles, length, sizes_.every_context(length, wanted));
+    team_.wait();
+    for (std::uint32_t k = 0; k < count; ++k) train_contexts_of(space_.trials[trials[k]]);
   }
   PYF_ON_TEAM void train_contexts_of(Trial& trial) {
     for (std::uint32_t p = 0; p <= trial.model.levels; ++p) {
