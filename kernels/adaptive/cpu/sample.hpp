@@ -13,6 +13,20 @@
 
 PYF_BEGIN_TARGET
 
+// Returns every n-th of the lanes in `bits`, counted on from step to step.
+inline std::uint32_t take_every(std::uint32_t bits, std::uint32_t every, std::uint32_t& counter) {
+  std::uint32_t taken = 0, count = static_cast<std::uint32_t>(__builtin_popcount(bits));
+  while (counter + count >= every) {
+    count -= every - counter;
+    for (; counter + 1 < every; ++counter) bits &= bits - 1;
+    taken |= bits & (0u - bits);
+    bits &= bits - 1;
+    counter = 0;
+  }
+  counter += count;
+  return taken;
+}
+
 // Samples a tile whose wave holds its values (fill_with_targets()): every n-th value inside, more on borders.
 inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32_t every,
                         std::vector<Sample>& samples) {
@@ -28,15 +42,16 @@ inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32
   for (std::uint32_t step = 0; step < wave.layout.steps(); ++step, place.next()) {
     const std::uint32_t bits = w.steps.coded[step] & ~(w.steps.wanted_sentinel[step] | w.steps.wanted_exact[step]);
     if (bits == 0) continue;
-    (pass.refining ? place.parity(wave.kind) : place.border(wave.kind)).store(sets);
-    for (std::uint32_t left = bits; left != 0; left &= left - 1) {
+    const Ints own_sets = pass.refining ? place.parity(wave.kind) : place.border(wave.kind);
+    const std::uint32_t on_border = pass.refining ? 0 : bits & ~bits_of_condition(own_sets == Ints::all(0));
+    const std::uint32_t taken =
+        take_every(bits & ~on_border, every, inside) | take_every(on_border, every_border, border);
+    if (taken == 0) continue;
+    own_sets.store(sets);
+    for (std::uint32_t left = taken; left != 0; left &= left - 1) {
       const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-      std::uint32_t set = static_cast<std::uint32_t>(sets[lane]);
-      const bool is_border = !pass.refining && set != 0;
-      std::uint32_t& counter = is_border ? border : inside;
-      if (++counter < (is_border ? every_border : every)) continue;
-      counter = 0;
-      if (is_border) set += kBorderSets;
+      const bool is_border = (on_border >> lane & 1) != 0;
+      const std::uint32_t set = static_cast<std::uint32_t>(sets[lane]) + (is_border ? kBorderSets : 0);
       const float* const at = wave.values + std::size_t{step} * kLaneStride + lane;
       const std::uint32_t rest = rest_tap(list, pass.refining, wave.kind, set);
       if (rest == kNoTap) continue;

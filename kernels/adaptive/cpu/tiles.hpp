@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "adaptive/cpu/sample.hpp"
@@ -13,6 +12,19 @@
 #include "adaptive/train/trainer.hpp"
 
 PYF_BEGIN_TARGET
+
+// Memory of a thread that trains models, kept from chunk to chunk: pages of new memory would take a tenth of the time.
+struct TrainMemory {
+  std::vector<Sample> samples;
+  std::vector<ContextSample> contexts[kMostLevels + 1];  // of the model that is trained
+  std::vector<std::uint32_t> keys, orders;               // for the solvers
+  std::vector<double> numbers;
+  std::vector<std::uint8_t> records, stored;  // of the tile being counted
+};
+inline TrainMemory& train_memory() {
+  thread_local TrainMemory memory;
+  return memory;
+}
 
 template <class T>
 class CpuTiles {
@@ -43,45 +55,49 @@ class CpuTiles {
   SampleList<Sample> sample(const Alone&, const PassModel& pass, const std::uint64_t* tiles, std::uint32_t count,
                             std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
-    if (key == sampled_) return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
+    if (key == sampled_) return {memory_.samples.data(), static_cast<std::uint32_t>(memory_.samples.size())};
     coded_.model = nullptr;
-    samples_.clear();
+    memory_.samples.clear();
     for (std::uint32_t i = 0; i < count; ++i) {
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
       const Lattice lattice(work_.dense, plan_.tiles.kind, pass.log2);
       begin_pass(work_, plan_.tiles.kind, pass, lattice);
-      spread_targets(work_, lattice);
-      fill_with_targets(work_, lattice);
-      sample_tile(work_, lattice.lengths, every, samples_);
+      if (work_.dense.all_coded) {
+        fill_with_rows(work_, lattice);
+      } else {
+        spread_targets(work_, lattice);
+        fill_with_targets(work_, lattice);
+      }
+      sample_tile(work_, lattice.lengths, every, memory_.samples);
     }
     sampled_ = key;
-    const std::size_t numbers = samples_.size();
-    keys_.resize(std::max(keys_.size(), 2 * numbers));
-    space_.equation_space.keys = keys_.data();
-    space_.equation_space.other = keys_.data() + numbers;
-    return {samples_.data(), static_cast<std::uint32_t>(samples_.size())};
+    const std::size_t numbers = memory_.samples.size();
+    memory_.keys.resize(std::max(memory_.keys.size(), 2 * numbers));
+    space_.equation_space.keys = memory_.keys.data();
+    space_.equation_space.other = memory_.keys.data() + numbers;
+    return {memory_.samples.data(), static_cast<std::uint32_t>(memory_.samples.size())};
   }
 
   // Of one model: a second one's samples would take the memory of the first one's. The last tile's codes stay in work_.
   void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     Trial& trial = space.trials[trials[0]];
-    for (std::vector<ContextSample>& of_pass : contexts_) of_pass.clear();
+    for (std::vector<ContextSample>& of_pass : memory_.contexts) of_pass.clear();
     for (std::uint32_t i = 0; i < length; ++i) {
       const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
       encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
-        ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, contexts_[p]);
+        ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, memory_.contexts[p]);
       });
       coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
     }
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
-      numbers_.resize(std::max(numbers_.size(), contexts_[p].size()));
-      trial.samples[p] = {contexts_[p].data(), static_cast<std::uint32_t>(contexts_[p].size())};
+      memory_.numbers.resize(std::max(memory_.numbers.size(), memory_.contexts[p].size()));
+      trial.samples[p] = {memory_.contexts[p].data(), static_cast<std::uint32_t>(memory_.contexts[p].size())};
     }
-    orders_.resize(2 * numbers_.size());
-    space_.context_space.numbers = numbers_.data();
-    space_.context_space.by_parity.order = orders_.data();
-    space_.context_space.by_set.order = orders_.data() + numbers_.size();
+    memory_.orders.resize(2 * memory_.numbers.size());
+    space_.context_space.numbers = memory_.numbers.data();
+    space_.context_space.by_parity.order = memory_.orders.data();
+    space_.context_space.by_set.order = memory_.orders.data() + memory_.numbers.size();
   }
 
   void count(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
@@ -94,12 +110,12 @@ class CpuTiles {
   void count_tile(const AdaptiveModel& model, std::uint64_t tile, std::size_t every, bool keeps, SymbolCounts& counts) {
     AdaptivePlan plan = plan_;
     plan.model = &model;
-    if (records_ == nullptr) {
-      records_.reset(new std::uint8_t[record_bytes(1)]);
-      stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
+    if (memory_.records.empty()) {
+      memory_.records.resize(record_bytes(1));
+      memory_.stored.resize(Work::kDense * sizeof(double));
     }
-    UnitRecords r = records_in(records_.get(), 1);
-    std::uint8_t* stored = stored_.get();
+    UnitRecords r = records_in(memory_.records.data(), 1);
+    std::uint8_t* stored = memory_.stored.data();
     bool has_masks = coded_.masks;
     if (!record_again(model, tile, r, stored)) has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
     coded_.model = nullptr;
@@ -111,14 +127,14 @@ class CpuTiles {
       }
     counts.raw_bits += raw;
     for (std::size_t k = 0; k < r.flag_count; ++k) ++counts.masks[r.flags[k] & 63][r.flags[k] >> 7];
-    counts.stored_bytes += static_cast<std::uint64_t>(stored - stored_.get());
+    counts.stored_bytes += static_cast<std::uint64_t>(stored - memory_.stored.data());
     if (!keeps) return;
     KeptTile& kept = plan_.kept->emplace_back();
     kept.number = tile;
     kept.values.assign(r.values, r.values + r.value_count);
     kept.steps.assign(r.steps, r.steps + r.step_count);
     kept.flags.assign(r.flags, r.flags + r.flag_count);
-    kept.stored.assign(stored_.get(), stored);
+    kept.stored.assign(memory_.stored.data(), stored);
     kept.masks = has_masks;
   }
 
@@ -140,18 +156,14 @@ class CpuTiles {
   const AdaptivePlan& plan_;
   const void* values_;
   Work work_;
-  std::unique_ptr<std::uint8_t[]> records_, stored_;  // of the tile being counted
-  std::uint32_t sampled_ = kNoSamples;                // the pass of samples_
+  TrainSpace& space_;
+  TrainMemory& memory_ = train_memory();
+  std::uint32_t sampled_ = kNoSamples;  // the pass of memory_.samples
   struct {
     const AdaptiveModel* model = nullptr;
     std::uint64_t tile = 0;
     bool masks = false;
   } coded_;  // what work_ has the codes of, with a model of one pass
-  std::vector<Sample> samples_;
-  TrainSpace& space_;
-  std::vector<std::uint32_t> keys_, orders_;  // for the solvers
-  std::vector<double> numbers_;
-  std::vector<ContextSample> contexts_[kMostLevels + 1];  // of the model that is trained
 };
 
 PYF_END_TARGET
