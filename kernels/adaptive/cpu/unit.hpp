@@ -5,6 +5,7 @@
 //   verbatim values, padding
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -218,10 +219,10 @@ inline const KeptTile* find_kept(const AdaptivePlan& plan, std::uint64_t tile) {
 
 // Appends a kept tile; returns whether it has masks.
 inline bool append_kept(const KeptTile& kept, UnitRecords& r, std::uint8_t*& stored) {
-  std::memcpy(r.values + r.value_count, kept.values.data(), 4 * kept.values.size());
-  std::memcpy(r.steps + r.step_count, kept.steps.data(), sizeof(StepRecord) * kept.steps.size());
-  if (!kept.flags.empty()) std::memcpy(r.flags + r.flag_count, kept.flags.data(), kept.flags.size());
-  if (!kept.stored.empty()) std::memcpy(stored, kept.stored.data(), kept.stored.size());
+  std::copy(kept.values.begin(), kept.values.end(), r.values + r.value_count);
+  std::copy(kept.steps.begin(), kept.steps.end(), r.steps + r.step_count);
+  std::copy(kept.flags.begin(), kept.flags.end(), r.flags + r.flag_count);
+  std::copy(kept.stored.begin(), kept.stored.end(), stored);
   r.value_count += kept.values.size();
   r.step_count += kept.steps.size();
   r.flag_count += kept.flags.size();

@@ -104,10 +104,9 @@ template <int S, int kOrder>
         Words d = along - (kOrder >= 2 ? above : above & first);
         above = along;
         if constexpr (S == kVolume && kOrder >= 3) {
-          Words& behind = *held_at(s.behind[from + i] + x);
-          const Words here = d;
+          const Words behind = *held_at(s.behind[from + i] + x);
+          *held_at(s.behind[from + i] + x) = d;
           if (strip != 0) d -= behind;
-          behind = here;
         }
         zigzag_words(d, residuals[i]);
       }

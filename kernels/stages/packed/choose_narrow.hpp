@@ -89,9 +89,8 @@ template <int S, bool kSmall>
         Words d[3] = {along - (above & first), along - above, along};
         above = along;
         if constexpr (S == kVolume) {
-          Words& place = *held_at(s.behind[row] + x);
-          const Words behind = place;
-          place = d[1];
+          const Words behind = *held_at(s.behind[row] + x);
+          *held_at(s.behind[row] + x) = d[1];
           d[2] = d[1] - behind;
           if (row == 0) {
             d[0] -= behind & first;

@@ -94,20 +94,23 @@ struct NarrowCodes<Map> {
 #endif
 
 // Eight words, in the level's registers. Explicit vectors, because compilers split loops over a row that also move
-// words. Functions return pointers: in a reference Clang forgets that words need not be aligned.
-using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
-KFN Eight* eight_at(std::uint32_t* at) { return reinterpret_cast<Eight*>(at); }
-KFN const Eight* eight_at(const std::uint32_t* at) { return reinterpret_cast<const Eight*>(at); }
+// words. Words in memory need not be aligned. They are read and written by *eight_at(at) and *held_at(at) alone: in a
+// reference, and in a pointer of another type, Clang forgets it.
+using Eight [[gnu::vector_size(32)]] = std::uint32_t;
+using LooseEight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
+KFN LooseEight* eight_at(std::uint32_t* at) { return reinterpret_cast<LooseEight*>(at); }
+KFN const LooseEight* eight_at(const std::uint32_t* at) { return reinterpret_cast<const LooseEight*>(at); }
 
 // As many words as a register of the level has, at least eight.
 #if defined(PYF_LEVEL_AVX512)
-using Words [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
-KFN Words* held_at(std::uint32_t* at) { return reinterpret_cast<Words*>(at); }
-KFN const Words* held_at(const std::uint32_t* at) { return reinterpret_cast<const Words*>(at); }
+using Words [[gnu::vector_size(64)]] = std::uint32_t;
+using LooseWords [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
+KFN LooseWords* held_at(std::uint32_t* at) { return reinterpret_cast<LooseWords*>(at); }
+KFN const LooseWords* held_at(const std::uint32_t* at) { return reinterpret_cast<const LooseWords*>(at); }
 #else
 using Words = Eight;
-KFN Words* held_at(std::uint32_t* at) { return eight_at(at); }
-KFN const Words* held_at(const std::uint32_t* at) { return eight_at(at); }
+KFN LooseEight* held_at(std::uint32_t* at) { return eight_at(at); }
+KFN const LooseEight* held_at(const std::uint32_t* at) { return eight_at(at); }
 #endif
 inline constexpr std::uint32_t kHeldWords = sizeof(Words) / sizeof(std::uint32_t);
 
