@@ -62,12 +62,8 @@ class CpuTiles {
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
       const Lattice lattice(work_.dense, plan_.tiles.kind, pass.log2);
       begin_pass(work_, plan_.tiles.kind, pass, lattice);
-      if (work_.dense.all_coded) {
-        fill_with_rows(work_, lattice);
-      } else {
-        spread_targets(work_, lattice);
-        fill_with_targets(work_, lattice);
-      }
+      spread_targets(work_, lattice);
+      fill_with_targets(work_, lattice);
       sample_tile(work_, lattice.lengths, every, memory_.samples);
     }
     sampled_ = key;

@@ -170,46 +170,6 @@ inline void fill_with_targets(Work& w, const Lattice& lattice) {
     each_step(w.wave, lattice.lengths, turn, fill);
 }
 
-// The same for a tile without special values, row by row.
-inline void fill_with_rows(Work& w, const Lattice& lattice) {
-  Wave& wave = w.wave;
-  const Layout& l = wave.layout;
-  const bool refines = wave.refines(), high = wave.kind != TileKind::line;
-  const std::size_t mask_bytes = 4 * std::size_t{l.steps()};
-  std::memset(w.steps.wanted_sentinel, 0, mask_bytes);
-  std::memset(w.steps.wanted_exact, 0, mask_bytes);
-  Place place(l, lattice.lengths);
-  for (std::uint32_t step = 0; step < l.steps(); ++step, place.next()) {
-    Ints coded = place.active();
-    if (refines) coded = coded & ~(place.odd_coordinates(wave.kind) == Ints::all(0));
-    w.steps.coded[step] = bits_of_condition(coded);
-  }
-  for (std::uint32_t z = 0; z < l.planes; ++z)
-    for (std::uint32_t y = 0; y < l.rows; ++y) {
-      const float* const row = w.dense.values + lattice.index(w.dense, z, y, 0);
-      const auto length = static_cast<CellIndex>(lattice.lengths[y]);
-      // a causal pass also has copies outside the tile, as store_values() makes them
-      const CellIndex before = refines ? 0 : static_cast<CellIndex>(l.lead),
-                      behind = refines ? 0 : static_cast<CellIndex>(l.trail);
-      const auto put_row = [&](CellIndex to) {
-        for (CellIndex x = 0; x < length; ++x) wave.values[to + x * kLaneStride] = row[x << lattice.shift_x];
-        for (CellIndex k = 1; k <= before; ++k) wave.values[to - k * kLaneStride] = row[0];
-        const float last = row[(length - 1) << lattice.shift_x];
-        for (CellIndex k = 0; k < behind; ++k) wave.values[to + (length + k) * kLaneStride] = last;
-      };
-      const auto put_planes = [&](CellIndex to) {
-        put_row(to);
-        if (!refines && wave.kind == TileKind::volume && z == 0) put_row(to - l.plane_cells);
-      };
-      const CellIndex to = l.slot(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0);
-      put_planes(to);
-      if (refines || !high) continue;
-      const CellIndex next_row = 2 * l.step_cells + 1;
-      for (CellIndex k = 1; y == 0 && k <= 3; ++k) put_planes(to - k * next_row);
-      for (CellIndex k = 1; y + 1 == l.rows && k <= 2; ++k) put_planes(to + k * next_row);
-    }
-}
-
 // The encoder's closed loop: computes the codes of a turn and the inputs of their contexts.
 inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
   Steps& s = w.steps;
