@@ -295,7 +295,7 @@ Status check_step(const FrameInfo& info) {
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
   const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],
-                      units = tiles / unit + (tiles % unit != 0 ? 1 : 0),
+                      units = tile_parts(tiles, unit),
                       of_unit = 4 + kLeastUnitBytes + 4 * std::uint64_t{grid.most_rows()};
   const std::uint64_t least = kPayloadHead + kLeastModelBytes + 4;
   if (payload_bytes < least || (payload_bytes - least) / of_unit < units)

@@ -52,6 +52,20 @@ struct UnitScratch {
   }
 };
 
+// The units of a chunk of so many tiles, at least 1.
+__host__ __device__ constexpr std::uint32_t unit_count(std::uint32_t tiles, std::uint32_t log2) {
+  return ((tiles - 1) >> log2) + 1;
+}
+// The tiles of a unit.
+struct UnitTiles {
+  std::uint32_t first, count;  // count: 0 if there is no such unit
+
+  __device__ __forceinline__ UnitTiles(std::uint32_t all, std::uint32_t log2, std::uint32_t unit)
+      : first(unit << log2) {
+    count = unit >= unit_count(all, log2) ? 0 : all - first < (1u << log2) ? all - first : 1u << log2;
+  }
+};
+
 // DecodeFrame::mode: the order of axes, and the binary logarithm of the tiles in a unit.
 __host__ __device__ constexpr std::uint32_t decode_mode(std::uint32_t across, std::uint32_t unit_log2) {
   return across | unit_log2 << 1;

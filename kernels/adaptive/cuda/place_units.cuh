@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
   const std::uint32_t chosen = order_of(job, local);
   const EncodeOrder& order = job.order[chosen];
   const TrainedModel& trained = order.trained[local];
-  const std::uint32_t units = ((order.tiles - 1) >> trained.unit_log2) + 1;
+  const std::uint32_t units = unit_count(order.tiles, trained.unit_log2);
   if (unit >= units) return;
   const EncodedUnit* const done = job.units + std::uint64_t{local} * job.most_units;
   const UnitPlace place(done, units, unit);
@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
     if (unit + 1 == units) directory[units] = place.all;
   }
   const EncodedUnit own = done[unit];
-  const UnitTiles tiles(order, trained.unit_log2, unit);
+  const UnitTiles tiles(order.tiles, trained.unit_log2, unit);
   const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   std::uint32_t* to = out + start / 4 + place.before;
   if (threadIdx.x == 0) {

@@ -188,9 +188,8 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   if (count / 2 + count % 2 > location.count - head_words) return Fault::size;
   const std::uint32_t stream_words = count / 2 + count % 2;
   if (count % 2 != 0 && words[head_words + stream_words - 1] >> 16 != 0) return Fault::padding;
-  const std::uint64_t first = std::uint64_t{number} << unit_log2, left = job.grid.tiles() - first;
-  const auto tiles = left >> unit_log2 == 0 ? static_cast<std::uint32_t>(left) : 1u << unit_log2;
-  if (masks >> tiles != 0 || (masks != 0 && !open.model.masks)) return Fault::head;
+  const UnitTiles tiles(static_cast<std::uint32_t>(job.grid.tiles()), unit_log2, number);
+  if (masks >> tiles.count != 0 || (masks != 0 && !open.model.masks)) return Fault::head;
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
     memory.first_of_level[i] = open.model.table_of_level[i] * kSlotsOfTable;
@@ -209,9 +208,9 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
                       words + location.count,
                       false};
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < tiles; ++i) {
+  for (std::uint32_t i = 0; i < tiles.count; ++i) {
     if (__any_sync(kAllRows, unit.failed || unit.stream.failed)) break;
-    unit.decode_tile(first + i, (masks >> i & 1) != 0);
+    unit.decode_tile(tiles.first + i, (masks >> i & 1) != 0);
   }
   if (__any_sync(kAllRows, unit.failed || unit.stream.failed || !unit.stream.ended())) return Fault::stream;
   return unit.stored == unit.stored_end ? Fault::none : Fault::size;

@@ -17,16 +17,6 @@ inline constexpr std::uint32_t kWriteWarps = 4;  // of a thread block; each writ
 __device__ __forceinline__ std::uint32_t order_of(const AdaptiveEncode& job, std::uint32_t local) {
   return job.orders > 1 && job.order[1].trained[local].bits < job.order[0].trained[local].bits ? 1 : 0;
 }
-// The tiles of a unit.
-struct UnitTiles {
-  std::uint32_t first, count;  // count: 0 if there is no such unit
-
-  __device__ __forceinline__ UnitTiles(const EncodeOrder& order, std::uint32_t log2, std::uint32_t unit) {
-    first = unit << log2;
-    const std::uint32_t all = order.tiles;
-    count = unit >= ((all - 1) >> log2) + 1 ? 0 : all - first < (1u << log2) ? all - first : 1u << log2;
-  }
-};
 
 struct UnitWriter {
   const AdaptiveModel& model;
@@ -134,7 +124,7 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
   if (local >= job.base.chunks || job.base.plans[local].quantise == 0) return;
   const EncodeOrder& order = job.order[order_of(job, local)];
   const TrainedModel& trained = order.trained[local];
-  const UnitTiles tiles(order, trained.unit_log2, unit);
+  const UnitTiles tiles(order.tiles, trained.unit_log2, unit);
   if (tiles.count == 0) return;
   const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   const auto room = static_cast<std::uint32_t>(tiles.count * order.tile_words);
