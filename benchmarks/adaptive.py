@@ -110,6 +110,13 @@ def speeds(field: Field, codec: pyfilter.Codec) -> tuple[float, float]:
     return field.values.nbytes / min(times[0]) / 1e6, field.values.nbytes / min(times[1]) / 1e6
 
 
+def judged(what: str, logs: list[float], line: bool, floor: float) -> str:
+    """Return the geometric mean of ratios, and whether it reaches its floor."""
+    mean, fields_of = math.exp(sum(logs) / len(logs)), "lines" if line else "fields of several dimensions"
+    state = "pass" if mean >= floor else "FAIL"
+    return f"{what}, geometric mean of {len(logs)} {fields_of} >= {floor}: {state}; {mean:.3f}"
+
+
 def main(
     data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
     only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
@@ -152,22 +159,12 @@ def main(
             )  # fmt: skip
     summary = []
     for (relative, line), logs in means.items():
-        mean, floor = math.exp(sum(logs) / len(logs)), FLOORS[relative][1 if line else 0]
-        what = "lines" if line else "fields of several dimensions"
-        state = "pass" if mean >= floor else "FAIL"
-        summary.append(
-            f"Adaptive / SZ3 at {relative}, geometric mean of {len(logs)} {what} >= {floor}: {state}; {mean:.3f}"
-        )
+        summary.append(judged(f"Adaptive / SZ3 at {relative}", logs, line, FLOORS[relative][1 if line else 0]))
     summary.append(f"no field below Lorenzo by more than 1 %: {'FAIL, ' + ', '.join(worse) if worse else 'pass'}")
     for relative, logs in fast_logs.items():
         summary.append(f"effort 'fast' at {relative}, by 'best', geometric mean: {math.exp(sum(logs) / len(logs)):.3f}")
     for (size, line), logs in chunk_logs.items():
-        mean, floor = math.exp(sum(logs) / len(logs)), CHUNK_FLOORS[size]
-        what = "lines" if line else "fields of several dimensions"
-        state = "pass" if mean >= floor else "FAIL"
-        summary.append(
-            f"chunks of {size >> 10} KB by one chunk, {what}, geometric mean >= {floor}: {state}; {mean:.3f}"
-        )
+        summary.append(judged(f"chunks of {size >> 10} KB by one chunk", logs, line, CHUNK_FLOORS[size]))
     head = origin(shlex.join(["python", "-m", "benchmarks.adaptive", *sys.argv[1:]]))
     report(console, head, LEGEND, summary, (table,), marker=MARKER, markdown=markdown, save=save)
 
