@@ -31,12 +31,13 @@ python() {{ "{sys.executable}" "$@"; }}
 
 
 class Block(NamedTuple):
-    """An example: its language, its text, the line where it begins, and why it is not run, if so."""
+    """An example: its language, its text, the line where it begins, why it is not run, if so, and what it needs."""
 
     language: str
     text: str
     line: int
     not_run: str
+    needs: str
 
 
 def blocks(page: Path) -> list[Block]:
@@ -51,7 +52,7 @@ def blocks(page: Path) -> list[Block]:
             reason = f"{package} is not installed"
         lines = [line.removeprefix(match["indent"]) for line in match["text"].splitlines()]
         where = text.count("\n", 0, match.start("text")) + 1
-        found.append(Block(match["language"], "\n".join(lines) + "\n", where, reason))
+        found.append(Block(match["language"], "\n".join(lines) + "\n", where, reason, package))
     return [block for block in found if block.language in ("python", "sh")]
 
 

@@ -26,7 +26,9 @@ NEEDS = {
     "other-programs": ["netCDF4"],
 }
 #: why an example may be left out
-REASONS = ("needs MPI", "needs a cluster", "needs a container", "needs programs", "a sketch", "kerchunk is not")
+REASONS = ("needs MPI", "needs a cluster", "needs a container", "needs programs", "a sketch")
+#: packages that an example may need: where they are not installed, it is left out
+OPTIONAL = ("icechunk", "kerchunk")
 
 
 def run_page(page: Path, folder: Path, *options: str) -> str:
@@ -46,7 +48,8 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
         pytest.importorskip(package)
     found = blocks(page)
     for block in found:
-        assert not block.not_run or block.not_run.startswith(REASONS), f"{page.name}, line {block.line}"
+        assert block.needs in ("", *OPTIONAL), f"{page.name}, line {block.line}"
+        assert block.needs or not block.not_run or block.not_run.startswith(REASONS), f"{page.name}, line {block.line}"
     to_run = [block for block in found if not block.not_run]
     printed = run_page(page, tmp_path, *(["--model"] if page.stem == "gpu" else []))
     assert re.search(rf"^ran {len(to_run)}$", printed, re.MULTILINE)

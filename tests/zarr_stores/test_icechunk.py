@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,10 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from python.support import run_script
 
 import pyfilter
-from pyfilter.zarr import HDFParser, Serializer, create_array, encoding
+from pyfilter.zarr import Serializer, create_array, encoding
 
 from .support import CHUNK, FILL, SHAPE, field, within
 
@@ -62,8 +61,7 @@ def test_a_process_that_imports_zarr_alone(tmp_path: Path) -> None:
     session = repository(tmp_path / "r").writable_session("main")
     create_array(session.store, field(), CODEC, name="u", chunks=CHUNK, fill_value=FILL)
     session.commit("first")
-    script = ("import pyfilter.zarr\n" if not _is_installed() else "") + READ
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / "r"), str(tmp_path / "u.npy")], check=True)
+    run_script(READ, tmp_path / "r", tmp_path / "u.npy")
     assert within(field(), np.load(tmp_path / "u.npy"), CODEC)
 
 
@@ -87,9 +85,12 @@ def test_xarray(tmp_path: Path, lazy: bool) -> None:
 
 def test_chunks_that_stay_in_an_hdf5_file(tmp_path: Path) -> None:
     pytest.importorskip("virtualizarr")
+    pytest.importorskip("kerchunk")
     from obspec_utils.registry import ObjectStoreRegistry
     from obstore.store import LocalStore
     from virtualizarr import open_virtual_dataset
+
+    from pyfilter.zarr import HDFParser
 
     values = field(special=False)
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -113,9 +114,3 @@ def test_chunks_that_stay_in_an_hdf5_file(tmp_path: Path) -> None:
     array = zarr.open_array(opened.readonly_session("main").store, path="u", mode="r")
     assert within(values, array[...], CODEC, None)
     assert sum(path.stat().st_size for path in (tmp_path / "r").rglob("*") if path.is_file()) < 8192
-
-
-def _is_installed() -> bool:
-    from importlib.metadata import entry_points
-
-    return bool(entry_points(group="zarr.codecs", name="pyfilter"))
