@@ -52,6 +52,11 @@ def made() -> Iterator[tuple[str, NDArray[Any]]]:
     walk = np.cumsum(rng.normal(0, 0.4, 1 << 18))
     yield "observations, hundredths, f64", np.round(walk, 2)
     yield "widened f32, f64", walk.astype(np.float32).astype(np.float64)
+    packed = np.round(9000 * (np.sin(x) + np.cos(y)) + rng.normal(0, 20, x.shape))
+    yield "unpacked i16, f32", (packed * 0.0017351236 + 273.4178).astype(np.float32)
+    yield "unpacked i16, f64", packed / 733.1 + 273.4178
+    references = np.repeat([271.3071, 255.9137, 249.0019], [240, 240, 241])[:, None]
+    yield "three GRIB messages, f32", (packed / 512 + references).astype(np.float32)
     yield "checkpoint, f64", (np.sin(x) * np.cos(y) + 1e-9 * rng.normal(size=x.shape)).astype(np.float64)
 
 

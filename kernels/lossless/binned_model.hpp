@@ -33,6 +33,11 @@ struct BinModel {
   Frequencies table[kMostBinTables];
 };
 
+// The number behind the last one of a bin, modulo 2^64.
+KFN std::uint64_t end_of_bin(const BinModel& model, std::uint32_t s) {
+  return model.lowest[s] + (model.bits[s] < 64 ? std::uint64_t{1} << model.bits[s] : 0);
+}
+
 // A model without the memory of its list of values.
 struct BinnedParts {
   NumberMap map;

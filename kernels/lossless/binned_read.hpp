@@ -21,6 +21,13 @@ class ModelReader {
     return count > 32 ? value | std::uint64_t{in_.take(count - 32)} << 32 : value;
   }
   KFN bool flag() { return take(1) != 0; }
+  KFN double real() {
+    const std::uint64_t bits = take(64);
+    double x = 0;
+    std::memcpy(&x, &bits, 8);
+    if (!(x - x == 0)) in_.failed = true;  // not finite
+    return x;
+  }
   KFN std::int32_t steps(std::uint32_t most) {
     std::uint32_t count = 0;
     if (!in_.take_zeros(2 * most, count)) return 0;
@@ -68,13 +75,13 @@ PYF_MODEL void read_map(ModelReader& in, const Room& room, BinnedParts& model) {
       map.origin = in.number(width);
       if (map.multiple == 0) in.fail();
       break;
-    case NumberKind::grid: {
+    case NumberKind::grid:
       map.product = in.flag();
-      const std::uint64_t bits = in.take(64);
-      std::memcpy(&map.unit, &bits, 8);
-      if (!map.is_float || !(map.unit - map.unit == 0) || !(map.unit > 0)) in.fail();  // finite and positive
+      map.unit = in.real();
+      if (in.flag()) map.base = in.real();
+      map.changes = in.flag();
+      if (!map.is_float || !(map.unit > 0) || (map.changes && !map.remainders)) in.fail();
       break;
-    }
     case NumberKind::dictionary: {
       map.entries = static_cast<std::uint32_t>(in.take(13));
       if (in.failed() || map.entries == 0 || map.entries > kMostEntries || map.remainders) return in.fail();
@@ -92,14 +99,15 @@ inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t va
   model.zigzag = in.flag();
   model.bins = static_cast<std::uint32_t>(in.take(8));
   if (in.failed() || model.bins > kMostBins) return in.fail();
-  std::uint64_t before = 0;
-  std::uint32_t width = 1;
+  std::uint64_t end = 0;
+  std::uint32_t width = 8;
   std::uint8_t bits = 0, level = 0;
   for (std::uint32_t s = 0; s < model.bins; ++s) {
-    before = model.lowest[s] = before + in.number(width);
+    model.lowest[s] = in.flag() ? end : end + unzigzag(in.number(width));
     bits = model.bits[s] = in.near(bits, value_bits);
     if (contexts) level = model.level[s] = in.near(level, kBinLevels - 1);
     if (in.failed()) return;
+    end = end_of_bin(model, s);
   }
   model.bits[kEscape] = static_cast<std::uint8_t>(value_bits);
   model.tables = 1;

@@ -52,6 +52,11 @@ class ModelWriter {
       out_.put(static_cast<std::uint32_t>(value >> 32 & ((std::uint64_t{1} << (count - 32)) - 1)), count - 32);
   }
   KFN void flag(bool value) { put(value ? 1 : 0, 1); }
+  KFN void real(double x) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &x, 8);
+    put(bits, 64);
+  }
   // A small signed number in unary: 0, -1, 1, -2 and so on.
   KFN void steps(std::int32_t difference) {
     out_.skip(difference < 0 ? static_cast<std::uint32_t>(-2 * difference - 1)
@@ -85,13 +90,13 @@ inline PYF_MODEL void write_map(const NumberMap& map, ModelWriter& out) {
       out.number(map.multiple, width);
       out.number(map.origin, width);
       break;
-    case NumberKind::grid: {
+    case NumberKind::grid:
       out.flag(map.product);
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, &map.unit, 8);
-      out.put(bits, 64);
+      out.real(map.unit);
+      out.flag(map.base != 0);
+      if (map.base != 0) out.real(map.base);
+      out.flag(map.changes);
       break;
-    }
     case NumberKind::dictionary: {
       out.put(map.entries, 13);
       std::uint64_t before = 0;
@@ -107,13 +112,14 @@ inline PYF_MODEL void write_map(const NumberMap& map, ModelWriter& out) {
 inline PYF_MODEL void write_bins(const BinModel& model, bool contexts, ModelWriter& out) {
   out.flag(model.zigzag);
   out.put(model.bins, 8);
-  std::uint64_t before = 0;
-  std::uint32_t width = 1, bits = 0, level = 0;
+  std::uint64_t end = 0;
+  std::uint32_t width = 8, bits = 0, level = 0;
   for (std::uint32_t s = 0; s < model.bins; ++s) {
-    out.number(model.lowest[s] - before, width);
+    out.flag(model.lowest[s] == end);
+    if (model.lowest[s] != end) out.number(zigzag(model.lowest[s] - end), width);
     out.steps(static_cast<std::int32_t>(model.bits[s]) - static_cast<std::int32_t>(bits));
     if (contexts) out.steps(static_cast<std::int32_t>(model.level[s]) - static_cast<std::int32_t>(level));
-    before = model.lowest[s];
+    end = end_of_bin(model, s);
     bits = model.bits[s];
     level = model.level[s];
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values as integers ("numbers"), whose differences the form `ratio` stores (docs/format.md, section 15.2). A number is
-// an ordered bit pattern, a multiple, or an index into a list of values. A multiple is one of an integer or of a
-// decimal or binary fraction. The remainder is the part of a value that its number does not determine. One source for
-// CPU and GPU.
+// an ordered bit pattern, a multiple, or an index into a list of values. A multiple is one of an integer, or of a
+// fraction, counted from a base. The remainder is the part of a value that its number does not determine. One source
+// for CPU and GPU.
 #pragma once
 
 #include <bit>
@@ -21,12 +21,13 @@ inline constexpr std::uint32_t kMostEntries = 4096;  // in a list of values
 struct NumberMap {
   NumberKind kind = NumberKind::pattern;
   bool remainders = false;  // remainders form a second stream
-  bool product = false;     // grid: value = number * unit; otherwise value = number / unit
+  bool product = false;     // grid: value = base + number * unit; otherwise value = base + number / unit
+  bool changes = false;     // grid: the second stream has the changes from one remainder to the next
   bool is_float = false, is_unsigned = false;
   std::uint32_t width = 32;                   // bits of a value
   std::uint32_t shift = 0;                    // multiple, floats: low bits of the pattern that are the remainder
   std::uint64_t multiple = 1, origin = 0;     // multiple, integers: value = origin + multiple * number + remainder
-  double unit = 1;                            // grid
+  double unit = 1, base = 0;                  // grid
   std::uint32_t entries = 0;                  // dictionary
   const std::uint64_t* dictionary = nullptr;  // ordered patterns, as above_lowest() gives them, ascending
 };
@@ -77,34 +78,50 @@ KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
 template <class U>
 KFN U grid_point(const NumberMap& map, U number) {
   const auto k = static_cast<double>(static_cast<std::make_signed_t<U>>(number));
-  const double x = map.product ? k * map.unit : k / map.unit;
+  const double x = (map.product ? k * map.unit : k / map.unit) + map.base;
   if constexpr (sizeof(U) == 8)
     return ordered(map, std::bit_cast<U>(x));
   else
     return ordered(map, std::bit_cast<U>(static_cast<float>(x)));
 }
 
+// Calls work.operator()<kind>(), and returns what it returns.
+template <class Work>
+KFN auto with_number_kind(NumberKind kind, const Work& work) {
+  switch (kind) {
+    case NumberKind::multiple:
+      return work.template operator()<NumberKind::multiple>();
+    case NumberKind::grid:
+      return work.template operator()<NumberKind::grid>();
+    case NumberKind::dictionary:
+      return work.template operator()<NumberKind::dictionary>();
+    case NumberKind::pattern:
+      break;
+  }
+  return work.template operator()<NumberKind::pattern>();
+}
+
 // Returns the bit pattern of a value. Indices into a dictionary must have been checked.
+template <NumberKind kKind, class U>
+KFN U value_of_kind(const NumberMap& map, U number, U remainder) {
+  if constexpr (kKind == NumberKind::multiple) {
+    if (!map.is_float)
+      return pattern_of(map,
+                        static_cast<U>(number * static_cast<U>(map.multiple) + static_cast<U>(map.origin) + remainder));
+    const bool negative = static_cast<std::make_signed_t<U>>(number) < 0;
+    const U magnitude = negative ? ~number : number, sign = U{negative ? 1u : 0u} << (8 * sizeof(U) - 1);
+    return static_cast<U>(magnitude << map.shift) | sign | remainder;
+  } else if constexpr (kKind == NumberKind::grid) {
+    return pattern_of(map, static_cast<U>(grid_point(map, number) + remainder));
+  } else if constexpr (kKind == NumberKind::dictionary) {
+    return pattern_of(map, from_lowest(map.width, static_cast<U>(map.dictionary[number])));
+  } else {
+    return pattern_of(map, number);
+  }
+}
 template <class U>
 KFN U value_of_number(const NumberMap& map, U number, U remainder) {
-  using S = std::make_signed_t<U>;
-  switch (map.kind) {
-    case NumberKind::pattern:
-      return pattern_of(map, number);
-    case NumberKind::multiple: {
-      if (!map.is_float)
-        return pattern_of(
-            map, static_cast<U>(number * static_cast<U>(map.multiple) + static_cast<U>(map.origin) + remainder));
-      const bool negative = static_cast<S>(number) < 0;
-      const U magnitude = negative ? ~number : number, sign = U{negative ? 1u : 0u} << (8 * sizeof(U) - 1);
-      return static_cast<U>(magnitude << map.shift) | sign | remainder;
-    }
-    case NumberKind::grid:
-      return pattern_of(map, static_cast<U>(grid_point(map, number) + remainder));
-    case NumberKind::dictionary:
-      return pattern_of(map, from_lowest(map.width, static_cast<U>(map.dictionary[number])));
-  }
-  return 0;
+  return with_number_kind(map.kind, [&]<NumberKind kKind>() { return value_of_kind<kKind>(map, number, remainder); });
 }
 
 }  // namespace pyfilter

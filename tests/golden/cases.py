@@ -230,6 +230,12 @@ def bins_cases() -> Iterator[GoldenCase]:
         yield GoldenCase(f"{name}_specials", with_bits(waves((130,), dtype), specials(dtype)), ratio)
         yield GoldenCase(f"{name}_components", waves((150, 3), dtype), ratio)
         yield GoldenCase(f"{name}_plane", swell((17, 26), dtype), ratio)
+        whole = np.round(9000 * swell((9, 26), "f8")) + drawn[:26] % 9
+        unpacked = (whole * 0.0017351236 + 273.4178).astype(dtype)
+        yield GoldenCase(f"{name}_unpacked", unpacked, ratio)
+        yield GoldenCase(f"{name}_unpacked_specials", with_bits(unpacked, specials(dtype)), ratio)
+        references = np.repeat([271.3071, 255.9137, 249.0019], 3)[:, None]
+        yield GoldenCase(f"{name}_messages", (whole / 512 + references).astype(dtype), ratio)
     yield GoldenCase("lossless_f8_ratio_of_f4", swell((500,), "f4").astype("f8"), ratio)
     for dtype in ("f4", "i2"):
         random_bits = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(70)], f"u{dtype[1]}").view(dtype)
@@ -696,8 +702,8 @@ HAND_MADE_ADAPTIVE = (0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 38, 49, 76, 112)
 
 #: seeds of `bins_writer.random_frame` likewise
 HAND_MADE_BINS = (
-    *(46, 77, 102, 134, 174, 177, 212, 213, 263, 275, 359, 371, 375, 492, 579, 623, 654, 660, 664, 711, 790, 894, 899),
-    *(905, 946, 955, 984, 1057, 1066, 1070, 1082, 1130, 1147),
+    *(5, 13, 65, 66, 118, 232, 256, 285, 307, 318, 326, 329, 357, 437, 444, 555, 579, 592, 609, 623),
+    *(742, 782, 812, 845, 891, 905, 915, 940, 968, 1044, 1114, 1129, 1159, 1195),
 )
 
 

@@ -323,13 +323,14 @@ def test_all_of_bins_is_there() -> None:
         model = bins.parse_model(frame[h.header_bytes :], h)
         found |= {(h.dtype.str[1:], model.kind), ("strides", len(model.strides)), ("contexts", bool(model.distances))}
         found |= {("remainders", model.remainders), ("units", h.value_count > model.unit_values)}
-        found.add(("values", h.value_count > 0))
+        found |= {("values", h.value_count > 0), ("base", model.base != 0 and model.kind == bins.GRID)}
+        found.add(("changes", model.changes))
         for stream in model.streams:
             found |= {("tables", len(stream.tables) > 1), ("zigzag", stream.zigzag)}
             found |= {("escape", table.frequencies[255] > 0) for table in stream.tables}
     wanted: set[tuple[Any, ...]] = {(dtype, kind) for dtype in DTYPES for kind in bins_writer.kinds_of(dtype)}
     wanted |= {("strides", count) for count in range(5)}
-    for what in ("raw", "contexts", "remainders", "units", "values", "tables", "zigzag", "escape"):
+    for what in ("raw", "contexts", "remainders", "base", "changes", "units", "values", "tables", "zigzag", "escape"):
         wanted |= {(what, False), (what, True)}
     assert found == wanted
 

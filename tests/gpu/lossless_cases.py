@@ -18,12 +18,18 @@ from gpu.group import Group, check_batch
 from pyfilter.registry import registry
 
 Array = NDArray[Any]
-KINDS = ("walk", "noise", "smooth", "grid", "list", "multiples", "outliers", "constant", "mostly zero")
+KINDS = (
+    *("walk", "noise", "smooth", "grid", "list", "multiples", "outliers", "constant", "mostly zero"),
+    *("unpacked", "unpacked, missing", "messages"),
+)
 RATIO = pyfilter.Lossless(effort="ratio")
 
 
 def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator) -> Array:
-    """An array of one kind; grid, list and multiples become numbers of that kind, outliers have remainders."""
+    """An array of one kind; grid, list, multiples and unpacked become numbers of that kind.
+
+    Outliers have remainders, messages changes of remainders. Integers have no unpacked values.
+    """
     dtype = np.dtype(registry().dtypes[name].numpy)
     size = int(np.prod(shape))
     if kind == "noise":
@@ -40,6 +46,12 @@ def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator)
     elif kind == "outliers":
         walk = np.round(walk, 1) if dtype.kind == "f" else np.round(walk) * 10
         np.put(walk, rng.integers(0, max(1, size), 1 + size // 60), 1 / 3 if dtype.kind == "f" else 7)
+    elif kind in ("unpacked", "unpacked, missing") and dtype.kind == "f":
+        walk = np.round(walk * 300) * 0.0017351236 + 273.4178
+        np.put(walk, rng.integers(0, max(1, size), size // 20 if "missing" in kind else 0), -9999)
+    elif kind == "messages" and dtype.kind == "f":
+        references = np.where(np.arange(size) < size // 3, 271.3071, 255.9137).reshape(shape)
+        walk = np.round(walk * 300) / 512 + references
     elif kind == "constant":
         walk = np.full(shape, 42.0)
     elif kind == "mostly zero":

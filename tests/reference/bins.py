@@ -83,6 +83,8 @@ class Model:
     origin: int = 0
     product: bool = False
     unit: float = 1.0
+    base: float = 0.0
+    changes: bool = False  # of remainders
     entries: list[int] = field(default_factory=list)
     streams: list[Bins] = field(default_factory=list)  # of differences, of remainders
     size: int = 0  # in bytes
@@ -113,6 +115,12 @@ def parse_model(data: bytes, header: Header) -> Model:
     return model
 
 
+def parse_real(bits: Bits) -> float:
+    (x,) = struct.unpack("<d", bits.take(64).to_bytes(8, "little"))
+    require(math.isfinite(x), f"unit or base {x}")
+    return float(x)
+
+
 def parse_kind(bits: Bits, model: Model, header: Header) -> None:
     """What numbers are."""
     is_float, value_bits = header.dtype.kind == "f", 8 * header.dtype.itemsize
@@ -128,8 +136,12 @@ def parse_kind(bits: Bits, model: Model, header: Header) -> None:
     elif model.kind == GRID:
         require(is_float, "a grid of integers")
         model.product = bool(bits.take(1))
-        (model.unit,) = struct.unpack("<d", bits.take(64).to_bytes(8, "little"))
-        require(math.isfinite(model.unit) and model.unit > 0, f"unit {model.unit}")
+        model.unit = parse_real(bits)
+        require(model.unit > 0, f"unit {model.unit}")
+        if bits.take(1):
+            model.base = parse_real(bits)
+        model.changes = bool(bits.take(1))
+        require(model.remainders or not model.changes, "changes without remainders")
     else:
         require(not model.remainders, "remainders of entries")
         count, entry = bits.take(13), 0
@@ -139,17 +151,23 @@ def parse_kind(bits: Bits, model: Model, header: Header) -> None:
             model.entries.append(entry)
 
 
+def unzigzag_number(number: int) -> int:
+    return -(number + 1) // 2 if number % 2 else number // 2
+
+
 def parse_bins(bits: Bits, contexts: bool, value_bits: int) -> Bins:
     zigzag, count = bool(bits.take(1)), bits.take(8)
     require(1 <= count <= 240, f"{count} bins")
-    numbers = Numbers(bits, 1)
+    numbers = Numbers(bits, 8)
     before = lowest, width, level = 0, 0, 0
+    end = 0  # of the bin before
     found: list[tuple[int, int, int]] = []
     for _ in range(count):
-        lowest = (before[0] + numbers.number()) % (1 << 64)
+        lowest = (end if bits.take(1) else end + unzigzag_number(numbers.number())) % (1 << 64)
         width = numbers.small(before[1], value_bits, "bits of a bin")
         level = numbers.small(before[2], LEVELS - 1, "level") if contexts else 0
         before = lowest, width, level
+        end = lowest + (1 << width)
         found.append(before)
     escape_level, tables, firsts = 0, 1, [0, LEVELS]
     if contexts:
@@ -197,7 +215,7 @@ def values_of_numbers(numbers: Array, remainders: Array, model: Model, header: H
         made: Array = numbers * kind(model.multiple % modulus) + kind(model.origin % modulus) + remainders
         return from_ordered(made, header)
     points = signed.astype(np.float64)
-    points = points * model.unit if model.product else points / model.unit
+    points = (points * model.unit if model.product else points / model.unit) + model.base
     patterns = points.astype(header.dtype).view(numbers.dtype)  # ordering is its own inverse
     return from_ordered(from_ordered(patterns, header) + remainders, header)
 
@@ -236,6 +254,8 @@ def parse_unit(data: bytes, count: int, model: Model, header: Header) -> Array:
     require(len(data) - at < 4 and not any(data[at:]), "padding of a unit")
     differences = np.concatenate([first, found[0]])
     remainders = found[1] if model.remainders else np.zeros_like(differences)
+    if model.changes:
+        remainders = np.cumsum(remainders, dtype=remainders.dtype)
     with np.errstate(all="ignore"):
         return values_of_numbers(sums(differences, model.strides), remainders, model, header)
 

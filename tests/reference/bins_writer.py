@@ -38,6 +38,10 @@ def put_numbers(out: ModelBits, numbers: list[int], predicted: int) -> int:
     return predicted
 
 
+def put_real(out: ModelBits, x: float) -> None:
+    out.put(int.from_bytes(struct.pack("<d", x), "little"), 64)
+
+
 def put_model(model: Model, spec: Spec) -> ModelBits:
     out, value_bits = ModelBits(), 8 * spec.value_bytes
     out.put(model.unit_values, 21)
@@ -53,7 +57,11 @@ def put_model(model: Model, spec: Spec) -> ModelBits:
         put_numbers(out, [model.multiple, model.origin], value_bits // 2)
     elif model.kind == GRID:
         out.put(int(model.product), 1)
-        out.put(int.from_bytes(struct.pack("<d", model.unit), "little"), 64)
+        put_real(out, model.unit)
+        out.put(int(model.base != 0), 1)
+        if model.base != 0:
+            put_real(out, model.base)
+        out.put(int(model.changes), 1)
     elif model.kind == LIST:
         out.put(len(model.entries), 13)
         changes = [(b - a) % (1 << 64) for a, b in zip([0, *model.entries], model.entries, strict=False)]
@@ -66,9 +74,13 @@ def put_model(model: Model, spec: Spec) -> ModelBits:
 def put_bins(out: ModelBits, bins: Bins, contexts: bool) -> None:
     out.put(int(bins.zigzag), 1)
     out.put(len(bins.each), 8)
-    before, predicted = (0, 0, 0), 1
+    before, predicted, end = (0, 0, 0), 8, 0
     for lowest, width, level in bins.each:
-        predicted = put_numbers(out, [(lowest - before[0]) % (1 << 64)], predicted)
+        further = signed(lowest - end, 64)
+        out.put(int(further == 0), 1)
+        if further:
+            predicted = put_numbers(out, [2 * further if further > 0 else -2 * further - 1], predicted)
+        end = lowest + (1 << width)
         out.bits += unary(width - before[1])
         if contexts:
             out.bits += unary(level - before[2])
@@ -126,7 +138,7 @@ def pattern_of(n: int, r: int, model: Model, spec: Spec) -> int:
     elif model.kind == MULTIPLE:
         n = n * model.multiple + model.origin + r
     elif model.kind == GRID:
-        point = float(n) * model.unit if model.product else float(n) / model.unit
+        point = (float(n) * model.unit if model.product else float(n) / model.unit) + model.base
         with np.errstate(all="ignore"):
             pattern = int(np.array(point).astype(f"<{spec.dtype}").view(f"<u{spec.value_bytes}"))
         n = ordered_float(pattern, bits) + r
@@ -313,6 +325,8 @@ def random_model(rng: random.Random, spec: Spec, kind: int) -> Model:
     model.unit = rng.choice(
         (1.0, 100.0, 0.01, 1 / 3, 5e-324, 1.7976931348623157e308, 2.0**-149, 2.0 ** rng.randint(-60, 60))
     )
+    model.base = rng.choice((0.0, 0.0, -1.5, 273.16, 1e300, 5e-324, rng.uniform(-1e6, 1e6)))
+    model.changes = kind == GRID and model.remainders and rng.random() < 0.5
     entries = rng.choice((1, 2, 30, 300))
     model.entries = [rng.getrandbits(rng.choice((bits, 64))) for _ in range(entries)] if kind == LIST else []
     if rng.random() < 0.5:
@@ -332,7 +346,7 @@ def write_parts(spec: Spec, rng: random.Random, kind: int, end: int = LOWEST) ->
     taken = [differences_of(numbers[unit], model.strides, bits) for unit in units]
     sequences = [[differences[stored:] for differences in taken]]
     if model.remainders:
-        sequences.append([remainders[unit] for unit in units])
+        sequences.append([differences_of(remainders[unit], [1] * model.changes, bits) for unit in units])
     streams: list[list[StreamParts]] = [[] for _ in units]
     for sequence in sequences:
         every = [n for some in sequence for n in some]

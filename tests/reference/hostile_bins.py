@@ -167,6 +167,9 @@ def changed_models() -> Iterator[Hostile]:
         for unit in (0.0, -0.0, -1.0, float("inf"), float("-inf"), float("nan")):
             for product in (False, True):
                 yield made(f"unit {unit} of {spec.dtype}", spec, kind=GRID, unit=unit, product=product)
+        for base in (float("inf"), float("-inf"), float("nan")):
+            yield made(f"base {base} of {spec.dtype}", spec, kind=GRID, base=base)
+        yield made(f"changes without remainders of {spec.dtype}", spec, kind=GRID, changes=True)
     for count in (0, 4097, 8191):
         yield made(f"{count} entries", FLOATS, kind=LIST, entries=[7] * count)
     for spec in (FLOATS, INTEGERS):
@@ -246,10 +249,12 @@ def tables() -> Iterator[Hostile]:
         bins = low(1, 1) + low(count, 8) + [1, 1] * count + write_table(frequencies(2048), 0, 1)
         yield made(f"{count} bins in front", bins, until=21 + 3 + 1 + 2 + 1)
     front = whole[: 21 + 3 + 1 + 2 + 1] + low(1, 1) + low(1, 8)
-    for name, zeros in (("65", 2 * 64), ("-1", 3), ("hundreds", 700), ("-hundreds", 701)):
-        yield made(f"a number of {name} bits in front", [*front, *[0] * zeros, 1, *[0] * 80, *whole[start:]], until=0)
+    for name, zeros in (("65", 2 * 57), ("-1", 2 * 9 - 1), ("hundreds", 700), ("-hundreds", 701)):
+        yield made(
+            f"a number of {name} bits in front", [*front, 0, *[0] * zeros, 1, *[0] * 80, *whole[start:]], until=0
+        )
     for name, zeros in (("33", 66), ("-1", 1), ("hundreds", 700)):
-        yield made(f"a bin of {name} bits in front", [*front, 0, 1, *[0] * zeros, 1, *whole[start:]], until=0)
+        yield made(f"a bin of {name} bits in front", [*front, 1, *[0] * zeros, 1, *whole[start:]], until=0)
 
 
 def numbers() -> Iterator[Hostile]:

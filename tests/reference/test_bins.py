@@ -47,6 +47,8 @@ def test_the_writer_draws_everything() -> None:
         found["strides", len(model.strides)] += 1
         found["contexts", bool(model.distances)] += 1
         found["remainders", model.remainders] += 1
+        found["base", model.base != 0] += model.kind == GRID
+        found["changes", model.changes] += 1
         found["units", -(-header.value_count // model.unit_values) > 1] += 1
         for stream in model.streams:
             found["tables", len(stream.tables)] += 1
@@ -56,7 +58,7 @@ def test_the_writer_draws_everything() -> None:
     wanted |= {("strides", count) for count in range(5)} | {("tables", count) for count in (1, 2, 5, 12)}
     wanted |= {
         (what, there)
-        for what in ("contexts", "remainders", "units", "zigzag", "no escape")
+        for what in ("contexts", "remainders", "base", "changes", "units", "zigzag", "no escape")
         for there in (False, True)
     }  # fmt: skip
     assert wanted - set(found) == set()
@@ -127,6 +129,11 @@ def patterns(n: int, dtype: str) -> Iterator[tuple[str, Array]]:
     yield "few bits", noisy.astype("f2").astype(dtype)
     yield "as f4", noisy.astype("f4").astype(dtype)
     yield "thousandths of a product", (walk * 0.001).astype(dtype)
+    unpacked = (np.round(smooth * 400) + walk % 7) * 0.0017351236 + 273.4178
+    yield "unpacked", unpacked.astype(dtype)
+    yield "unpacked, missing", np.where(walk % 13 < 2, -9999, unpacked).astype(dtype)
+    references = np.where(np.arange(n) < n // 3, 271.3071, 255.9137)
+    yield "messages", ((np.round(smooth * 400) + walk % 7) / 512 + references).astype(dtype)
     special = np.round(noisy.astype("f8"), 1).astype(dtype)
     infinity = int(np.array(np.inf, dtype).view(f"u{size}"))
     top = 1 << 8 * size - 1
@@ -177,6 +184,34 @@ def test_kinds_of_numbers_that_are_found(library: Library) -> None:
             if not header.raw:
                 kinds.add(bins.parse_model(frame[header.header_bytes :], header).kind)
     assert kinds == {PATTERN, MULTIPLE, GRID, LIST}
+
+
+def unpacked_arrays(dtype: str) -> Iterator[tuple[str, Array, Array]]:
+    """What programs write who unpack integers, or decode GRIB; and these integers."""
+    rng = np.random.default_rng(11)
+    y, x = np.mgrid[0:130, 0:220] / 30.0
+    whole = np.round(9000 * (np.sin(x) + np.cos(y)) + rng.normal(0, 20, x.shape)).astype("i4")
+    for scale, offset in ((0.0017351236, 273.4178), (1 / 733.1, -np.pi), (2.0**-9, 271.3071), (3.1e-7, 0.0)):
+        yield f"scale {scale}, offset {offset}", (whole * scale + offset).astype(dtype), whole
+    rounded = whole.astype(dtype) * np.dtype(dtype).type(0.0017351236) + np.dtype(dtype).type(273.4178)
+    yield "products rounded to the dtype", rounded, whole
+    for name, fill in (("NaN", np.nan), ("netCDF's fill value", 9.96921e36), ("-9999", -9999.0)):
+        missing = np.where((x - 3) ** 2 + (y - 2) ** 2 < 1, fill, whole * 0.0017351236 + 273.4178)
+        yield f"missing values: {name}", missing.astype(dtype), whole
+    references = np.repeat([271.3071, 255.9137, 249.0019, 300.25, 288.017], 26)[:, None]
+    yield "five GRIB messages", (whole / 512 + references).astype(dtype), whole
+
+
+@NEEDS_LIBRARY
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_unpacked_integers_are_as_small_as_the_integers(library: Library, dtype: str) -> None:
+    for name, values, whole in unpacked_arrays(dtype):
+        # two roundings to the dtype leave remainders of a place
+        limit = 1.3 if dtype == "f8" or "rounded" in name else 1.02
+        frame = frame_of(library, values)
+        header = parse_header(frame)
+        assert bins.parse_model(frame[header.header_bytes :], header).kind == GRID, name
+        assert len(frame) < limit * len(frame_of(library, whole)), name
 
 
 @NEEDS_LIBRARY

@@ -45,6 +45,8 @@ def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
     if name == "LosslessRatio":  # remainders
         values = np.round(values, 1)
         values.reshape(-1)[rng.integers(0, values.size, 1000)] *= 1.1
+        if dtype == "f4":  # changes of remainders
+            values = (np.round(values * 200) / 512 + np.linspace(250, 300, 40)[:, None, None]).astype(dtype)
         return pyfilter.encode(values, pyfilter.Lossless(effort="ratio"))
     if name == "Huffman":
         return pyfilter.encode(values, pyfilter.Lorenzo(absolute=0.01, coder="huffman"))

@@ -72,11 +72,15 @@ struct StreamBytes {
   const std::uint8_t *states, *words, *words_end, *offsets, *offsets_end;
 };
 
-// Reads a stream's offsets.
+// Reads a stream's offsets. The last ones are read from a copy with zeros behind it, so that steps may read on.
 struct OffsetReader {
+  static constexpr std::size_t kStep = 8 * std::size_t{kRows}, kBeyond = 9;  // bytes that a step may read
+
   const std::uint8_t *from, *end;
   std::uint64_t bit = 0;
   bool failed = false;
+  bool copied = false;
+  std::uint8_t copy[2 * (kStep + kBeyond)];
 
   std::uint64_t take(std::uint32_t count) {
     const auto bytes = static_cast<std::uint64_t>(end - from), at = bit / 8;
@@ -90,8 +94,23 @@ struct OffsetReader {
     std::memcpy(last, from + at, bytes - at);
     return bits_at(last, (bit - count) % 8, count);
   }
-  // Whether enough bytes are left for a step without escapes.
-  bool has_step() const { return bit / 8 + 8 * kRows + 9 <= static_cast<std::uint64_t>(end - from); }
+  // Makes a step without escapes readable, if it begins before the end.
+  KFN void prepare_step() {
+    if (copied || bit / 8 + kStep + kBeyond <= static_cast<std::uint64_t>(end - from)) return;
+    const auto left = static_cast<std::size_t>(end - from) - static_cast<std::size_t>(bit / 8);
+    std::memcpy(copy, from + bit / 8, left);
+    std::memset(copy + left, 0, sizeof copy - left);
+    from = copy;
+    end = copy + left;
+    bit %= 8;
+    copied = true;
+  }
+  bool is_beyond() const { return bit > 8 * static_cast<std::uint64_t>(end - from); }
+  // Whether all bytes are used up, and the bits behind the last one are zero.
+  bool ended() const {
+    const auto bytes = static_cast<std::uint64_t>(end - from);
+    return (bit + 7) / 8 == bytes && (bit % 8 == 0 || from[bytes - 1] >> (bit % 8) == 0);
+  }
 };
 
 template <class U>
@@ -160,7 +179,9 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     state[i] = static_cast<std::int32_t>(x);
   }
   const std::uint8_t* words = stream.words;
-  OffsetReader in{stream.offsets, stream.offsets_end};
+  OffsetReader in;
+  in.from = stream.offsets;
+  in.end = stream.offsets_end;
   Ints x = Ints::load(state);
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);
@@ -191,18 +212,19 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     }
     x = next;
     const bool usual = bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) == 0;
-    if (usual && lanes == kRows && in.has_step())
+    if (usual && lanes == kRows) {
+      in.prepare_step();
       decoder.take_step(symbol, in, levels + first, out + first);
-    else if (!decoder.take_any(symbol, lanes, in, levels + first, out + first))
+      if (in.is_beyond()) return false;
+    } else if (!decoder.take_any(symbol, lanes, in, levels + first, out + first)) {
       return false;
+    }
   }
   decoder.to_differences(count, out);
   x.store(state);
   for (const std::int32_t last : state)
     if (last != static_cast<std::int32_t>(kLowestState)) return false;
-  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
-  if (words != stream.words_end || (in.bit + 7) / 8 != offset_bytes) return false;
-  return in.bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (in.bit % 8) == 0;
+  return words == stream.words_end && in.ended();
 }
 
 // The symbols of a stream and the levels that select their tables, until the words are written.

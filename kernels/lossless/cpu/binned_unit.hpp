@@ -84,6 +84,16 @@ inline void add_up(const BinnedModel& model, std::uint32_t count, U* numbers) {
   }
 }
 
+// Remainders become changes, and back.
+template <class U>
+inline void take_changes(std::uint32_t count, U* remainders) {
+  for (std::uint32_t i = count; i-- > 1;) remainders[i] = static_cast<U>(remainders[i] - remainders[i - 1]);
+}
+template <class U>
+inline void add_changes(std::uint32_t count, U* remainders) {
+  for (std::uint32_t i = 1; i < count; ++i) remainders[i] = static_cast<U>(remainders[i] + remainders[i - 1]);
+}
+
 // Encodes a stream: its head, and its bytes from `to` on. Returns the end of these. `room_end`: end of the memory at
 // `to`.
 template <class U>
@@ -140,6 +150,7 @@ inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std:
         memory.numbers[i] = own.number;
         memory.remainders[i] = own.remainder;
       });
+  if (model.map.changes) take_changes(count, memory.remainders);
   const U* const differences = take_differences(model, count, memory.numbers, memory.other);
   std::uint8_t* at = out + kStreamHead * streams;
   std::uint8_t* const end = out + plan.unit_bytes;
@@ -215,27 +226,31 @@ inline Status decode_binned_unit(const Plan& base, const std::uint8_t* bytes, st
   const auto padding = static_cast<std::size_t>(end - at);
   if (padding > 3 || std::any_of(at, end, [](std::uint8_t b) { return b != 0; })) return kBadBinnedSize;
   add_up(model, count, memory.numbers);
+  if (model.map.changes) add_changes(count, memory.remainders);
   const std::uint64_t first = unit * model.unit_values, from = std::max(first, start),
                       to = std::min<std::uint64_t>(first + count, stop);
   if (from >= to) return kOk;
   const auto begin = static_cast<std::uint32_t>(from - first), last = static_cast<std::uint32_t>(to - first);
   auto* const target = static_cast<std::uint8_t*>(out) + (from - start) * sizeof(T);
-  const auto store = [&](std::uint32_t i, U bits) {
-    const auto value = static_cast<T>(bits);
-    std::memcpy(target + (i - begin) * sizeof(T), &value, sizeof(T));
-  };
-  if (model.map.kind == NumberKind::pattern) {
-    for (std::uint32_t i = begin; i < last; ++i) store(i, pattern_of(model.map, memory.numbers[i]));
-    return kOk;
-  }
   if (model.map.kind == NumberKind::dictionary)
     for (std::uint32_t i = begin; i < last; ++i) {
       memory.numbers[i] &= static_cast<U>(~U{0} >> (8 * sizeof(U) - model.map.width));
       if (memory.numbers[i] >= model.map.entries) return kBadPlace;
     }
-  if (streams == 1) std::fill_n(memory.remainders, count, U{0});
-  for (std::uint32_t i = begin; i < last; ++i)
-    store(i, value_of_number(model.map, memory.numbers[i], memory.remainders[i]));
+  const NumberMap map = model.map;  // no store changes it
+  const U *const numbers = memory.numbers + begin, *const remainders = memory.remainders + begin;
+  const auto store_all = [&]<NumberKind kKind, bool kRemainders>() {
+    for (std::uint32_t i = 0; i < last - begin; ++i) {
+      const auto value = static_cast<T>(value_of_kind<kKind>(map, numbers[i], kRemainders ? remainders[i] : U{0}));
+      std::memcpy(target + i * sizeof(T), &value, sizeof(T));
+    }
+  };
+  with_number_kind(map.kind, [&]<NumberKind kKind>() {
+    if (streams == 2)
+      store_all.template operator()<kKind, true>();
+    else
+      store_all.template operator()<kKind, false>();
+  });
   return kOk;
 }
 

@@ -144,8 +144,8 @@ struct BinnedUnit {
     at = kStreamHead * (map.remainders ? 2u : 1u);
     end = 4 * min(location.count, kMostWords);  // longer ones end too late
     if (location.uniform || end < at + stored * sizeof(T)) return Fault::head;
-    stream.unit = {reinterpret_cast<const std::uint32_t*>(part.payload) + open.units + 1 + location.first,
-                   location.count - 1};
+    const auto* const directory = reinterpret_cast<const std::uint32_t*>(part.payload);
+    stream.unit = {directory + open.units + 1 + location.first, location.count - 1};
     stream.set_model(model, scratch, static_cast<std::uint32_t>(job.level_bytes) - 1);
     const std::uint64_t from = max(first, job.start), to = min(first + count, job.stop);
     asked = static_cast<std::uint32_t>(from - first);
@@ -298,6 +298,7 @@ struct BinnedUnit {
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
     const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
     PendingNumber<U> pending = {};
+    U before = 0;  // the last remainder of the step before, where the stream has changes
 #pragma unroll 1
     for (std::uint32_t next = 0; next < count + 32; next += 32) {  // begins a step, then completes the one before
       auto begun = PendingNumber<U>::known(constant);
@@ -306,7 +307,11 @@ struct BinnedUnit {
         begun = stream.read_offsets(step, sum_upto(step.own));
       }
       const std::uint32_t i = next + lane_of_warp() - 32;  // wraps in the first step
-      const U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
+      U remainder = from_bin_order<U>(zigzag, map.width, pending.value());
+      if (map.changes && next != 0) {
+        remainder = before + sum_upto(remainder);
+        before = __shfl_sync(kAllOfWarp, remainder, 31);
+      }
       if (next != 0 && i >= asked && i < asked_to) put(out + (i - asked), numbers[i], remainder);
       pending = begun;
       __syncwarp();
@@ -316,7 +321,6 @@ struct BinnedUnit {
   __device__ __forceinline__ void copy_values() {
     for (std::uint32_t i = asked + lane_of_warp(); i < asked_to; i += 32) put(out + (i - asked), numbers[i], 0);
   }
-
   __device__ __forceinline__ Fault decode_first() {
     const Fault fault = !staged && map.kind == NumberKind::pattern ? decode_numbers<true>() : decode_numbers<false>();
     if (fault != Fault::none || map.remainders) return fault;

@@ -260,6 +260,7 @@ struct UnitEncoder {
       const bool full = active && x >> (kStateBits - kBinTableBits) >= entry.frequency();
       const std::uint32_t spilling = __ballot_sync(kAllLanes, full ? 1 : 0);
       end -= static_cast<std::uint32_t>(__popc(spilling));
+      __syncwarp();  // the symbols that words replace have been read
       if (full) {
         symbols[end + static_cast<std::uint32_t>(__popc(spilling & ((1u << lane) - 1)))] =
             static_cast<std::uint16_t>(x);
@@ -306,9 +307,16 @@ struct UnitEncoder {
     static constexpr bool kZigzags = true;
 
     const UnitEncoder& unit;
+    bool changes;
 
-    __device__ __forceinline__ U load(std::uint32_t i) const { return i < unit.count ? unit.remainders[i] : 0; }
-    __device__ __forceinline__ U value(U held) const { return held; }
+    struct Held {
+      U own, before;
+    };
+    __device__ __forceinline__ Held load(std::uint32_t i) const {
+      return {i < unit.count ? unit.remainders[i] : U{0},
+              changes && i < unit.count && i != 0 ? unit.remainders[i - 1] : U{0}};
+    }
+    __device__ __forceinline__ U value(Held held) const { return held.own - held.before; }
   };
 
   template <bool kPattern, std::uint32_t kSets>
@@ -332,7 +340,7 @@ struct UnitEncoder {
                                                          : encode_differences<false>(head);
   }
   __device__ __forceinline__ std::uint32_t encode_remainders(StreamHead& head) {
-    return encode_stream(1, count, Remainders{*this}, head);
+    return encode_stream(1, count, Remainders{*this, trained.model.map.changes}, head);
   }
 };
 

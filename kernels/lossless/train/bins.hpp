@@ -204,9 +204,10 @@ PYF_MODEL void choose_bins(const Team& team, const BinOrder<U>& order, double pa
   constexpr std::uint32_t kMostJoined = kMostBins * 2 / 3;  // the rest is for gaps between bins
   team.with_few([&](const auto& few) {
     std::uint32_t count = kMostJoined + 1;
-    for (double header = (40 + 0.5 * order.width) * part; count > kMostJoined; header *= 2) {
+    for (double header = 220 * part; count > kMostJoined; header *= 2) {
       join_parts(few, space.logs, header, parts);
-      count = find_joined(parts, kMostJoined, space.joined);
+      count = few.joined(few.rank() == 0 ? find_joined(parts, kMostJoined, space.joined) : 0u,
+                         [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
       few.wait();
     }
     if (few.rank() == 0) set_bins(order, space.joined, count, model);

@@ -6,43 +6,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "lossless/train/space.hpp"
+#include "lossless/train/measured_grid.hpp"
+#include "lossless/train/trained.hpp"
 
 PYF_BEGIN_TARGET
-
-// A chunk that is looked at by a team.
-template <class T, class Team>
-struct Trained {
-  using U = NumberOf<T>;
-
-  Team team;
-  const void* values;
-  std::uint64_t count;
-  NumberMap plain;
-  Axes axes;
-  SampledRuns runs;  // on which maps and strides are rated
-  TrainSpace<U>* space;
-
-  KFN Trained(const Team& threads, const Shape& shape, const void* chunk, std::uint64_t values_of_chunk,
-              const NumberMap& map, TrainSpace<U>& memory)
-      : team(threads),
-        values(chunk),
-        count(values_of_chunk),
-        plain(map),
-        axes(shape, values_of_chunk),
-        runs(values_of_chunk, kMostRated / SampledRuns::kRun),
-        space(&memory) {}
-
-  KFN std::uint32_t rated() const { return runs.count * runs.length; }
-  KFN double part() const { return static_cast<double>(rated()) / static_cast<double>(count); }
-  KFN bool leads() const { return team.rank() == 0; }
-  KFN FindPlace<U> place() const { return {space->dictionary, space->places, plain.width}; }
-  KFN void add_map(const NumberMap& map) const {
-    team.wait();
-    if (leads()) space->maps[space->kinds++] = map;
-    team.wait();
-  }
-};
 
 template <class U>
 KFN U greatest_divisor(U a, U b) {
@@ -195,6 +162,7 @@ KFN void add_patterns(const Trained<T, Team>& chunk, NumberOf<T> known, std::uin
     const U bits = pattern(i);
     if (bits == known) return;
     for (std::uint32_t slot = slot_of_pattern(bits);; slot = next_slot(slot)) {
+      // a look that comes too early only costs a replacement
       const U there = space.keys[slot] == bits ? bits : chunk.team.replace(space.keys[slot], known, bits);
       if (there == known) chunk.team.add(space.used, 1);
       if (there == known || there == bits) return;
@@ -302,6 +270,7 @@ PYF_MODEL void find_maps(const Trained<T, Team>& chunk) {
   if (chunk.plain.is_float) {
     find_shift(chunk);
     find_grid(chunk);
+    find_measured_grid(chunk);
   } else {
     find_divisor(chunk);
   }

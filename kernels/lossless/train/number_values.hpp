@@ -58,18 +58,31 @@ KFN void fill_places(const Team& team, const NumberMap& map, std::uint32_t* slot
   team.wait();
 }
 
-// The nearest point of a grid, as a number. Returns false if there is none.
+// A value in units of a grid, from its base on, and whether the grid reaches so far (not to NaN).
 template <class U>
-KFN bool nearest_grid_number(const NumberMap& map, U bits, U& number) {
+KFN double grid_units(const NumberMap& map, U bits) {
   double x = 0;
   if constexpr (sizeof(U) == 8)
     x = std::bit_cast<double>(bits);
   else
     x = static_cast<double>(std::bit_cast<float>(bits));
-  const double k = map.product ? x / map.unit : x * map.unit;
+  return map.product ? (x - map.base) / map.unit : (x - map.base) * map.unit;
+}
+template <class U>
+KFN bool is_reached(double units) {
   constexpr double kMost = sizeof(U) == 8 ? 9007199254740992.0 : 1073741824.0;
-  if (!((k < kMost) & (k > -kMost))) return false;  // NaN included
-  number = static_cast<U>(static_cast<std::int64_t>(k < 0 ? k - 0.5 : k + 0.5));
+  return (units < kMost) & (units > -kMost);
+}
+template <class U>
+KFN U rounded_units(double units) {
+  return static_cast<U>(static_cast<std::make_signed_t<U>>(units < 0 ? units - 0.5 : units + 0.5));
+}
+// The nearest point of a grid, as a number. Returns false if there is none.
+template <class U>
+KFN bool nearest_grid_number(const NumberMap& map, U bits, U& number) {
+  const double units = grid_units(map, bits);
+  if (!is_reached<U>(units)) return false;
+  number = rounded_units<U>(units);
   return true;
 }
 
@@ -77,6 +90,10 @@ template <class U>
 struct NumberOfValue {
   U number, remainder;
 };
+template <class U>
+KFN NumberOfValue<U> on_grid(const NumberMap& map, U bits, U number) {
+  return {number, static_cast<U>(ordered(map, bits) - grid_point(map, number))};
+}
 // The number and the remainder of a value. `before`: the number of the value before, for one that no grid reaches.
 template <NumberKind kKind, class U>
 KFN NumberOfValue<U> number_of_value(const NumberMap& map, const FindPlace<U>& place, U bits, U before) {
@@ -91,26 +108,11 @@ KFN NumberOfValue<U> number_of_value(const NumberMap& map, const FindPlace<U>& p
     return {static_cast<U>(above / static_cast<U>(map.multiple)), static_cast<U>(above % static_cast<U>(map.multiple))};
   } else if constexpr (kKind == NumberKind::grid) {
     nearest_grid_number(map, bits, before);
-    return {before, static_cast<U>(ordered(map, bits) - grid_point(map, before))};
+    return on_grid(map, bits, before);
   } else if constexpr (kKind == NumberKind::dictionary) {
     return {static_cast<U>(place(ordered(map, bits))), 0};
   } else {
     return {ordered(map, bits), 0};
-  }
-}
-
-// Calls work.operator()<kind>().
-template <class Work>
-KFN void with_number_kind(NumberKind kind, const Work& work) {
-  switch (kind) {
-    case NumberKind::pattern:
-      return work.template operator()<NumberKind::pattern>();
-    case NumberKind::multiple:
-      return work.template operator()<NumberKind::multiple>();
-    case NumberKind::grid:
-      return work.template operator()<NumberKind::grid>();
-    case NumberKind::dictionary:
-      return work.template operator()<NumberKind::dictionary>();
   }
 }
 
@@ -128,6 +130,33 @@ KFN NumberOfValue<U> number_in_run(const NumberMap& map, const void* values, con
   return number_of_value<kKind>(map, place, bits_at(origin + i), before);
 }
 
+// Calls put(i, number) for the values of a grid in [first, end), in loops that the compiler vectorises.
+template <class U, class Bits, class Put>
+inline void each_on_grid(const NumberMap& of, std::uint32_t first, std::uint32_t end, const Bits& bits_at,
+                         const Put& put) {
+  constexpr std::uint32_t kTogether = 256;
+  const NumberMap map = of;  // no store changes it
+  U bits[kTogether], numbers[kTogether];
+  U before = 0;
+  for (std::uint32_t from = first; from < end; from += kTogether) {
+    const std::uint32_t count = end - from < kTogether ? end - from : kTogether;
+    std::uint32_t reached = 0;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      bits[k] = bits_at(from + k);
+      const double units = grid_units(map, bits[k]);
+      const bool reaches = is_reached<U>(units);
+      numbers[k] = rounded_units<U>(reaches ? units : 0);
+      reached += reaches ? 1 : 0;
+    }
+    for (std::uint32_t k = 0; reached != count && k < count; ++k) {
+      if (!is_reached<U>(grid_units(map, bits[k]))) numbers[k] = before;
+      before = numbers[k];
+    }
+    before = numbers[count - 1];
+    for (std::uint32_t k = 0; k < count; ++k) put(from + k, on_grid(map, bits[k], numbers[k]));
+  }
+}
+
 // Calls put(run, i, number) for the values of `runs` runs of `length` values, by all threads of a team. Run r begins at
 // origin(r); values before the array are left out.
 template <class T, class U, class Team, class Origin, class Put>
@@ -138,12 +167,16 @@ KFN void each_number(const Team& team, const NumberMap& map, const void* values,
       for (std::uint32_t run = 0; run < runs; ++run) {
         const std::int64_t from = origin(run);
         if (from + static_cast<std::int64_t>(length) <= 0) continue;
-        U before = 0;
-        for (auto i = static_cast<std::uint32_t>(from < 0 ? -from : 0); i < length; ++i) {
-          const auto bits = static_cast<U>(bits_of_value<T>(values, static_cast<std::uint64_t>(from + i)));
-          const NumberOfValue<U> own = number_of_value<kKind>(map, place, bits, before);
-          if constexpr (kKind == NumberKind::grid) before = own.number;
-          put(run, i, own);
+        const auto first = static_cast<std::uint32_t>(from < 0 ? -from : 0);
+        const auto bits_at = [&](std::uint32_t i) {
+          return static_cast<U>(bits_of_value<T>(values, static_cast<std::uint64_t>(from + i)));
+        };
+        if constexpr (kKind == NumberKind::grid) {
+          each_on_grid<U>(map, first, length, bits_at, [&](std::uint32_t i, const auto& own) { put(run, i, own); });
+        } else {
+          const NumberMap held = map;  // no store changes it
+          for (std::uint32_t i = first; i < length; ++i)
+            put(run, i, number_of_value<kKind>(held, place, bits_at(i), U{0}));
         }
       }
     } else {

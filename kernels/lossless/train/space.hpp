@@ -47,14 +47,14 @@ struct TrainSpace {
   std::uint64_t dictionary[kMostEntries];
   std::uint32_t places[kPatternSlots];
   std::uint32_t used, kinds;  // entries of the list; maps in `maps`
-  NumberMap maps[4];
+  NumberMap maps[5];
   // strides
   Candidates tried, best;
   U shifted[kMostShifts][kMostRated], remainders[kMostRated], differences[kMostRated];
   std::uint64_t shifts[kMostShifts];
   std::uint64_t rated_starts[kMostRated / SampledRuns::kRun];
-  std::uint32_t shift_count, counts_of[kMostCandidates + 2][kSymbols];
-  double bits_of[kMostCandidates + 2];
+  std::uint32_t shift_count, counts_of[kMostCandidates + 3][kSymbols];
+  double bits_of[kMostCandidates + 3];
   // bins
   U sample[kMostSample], sorted[kMostSample];
   std::uint32_t sampled;

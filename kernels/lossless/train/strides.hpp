@@ -138,14 +138,14 @@ KFN void count_begins(const Trained<T, Team>& chunk, double plain, RatedStrides&
 }
 
 // Rates the candidates by symbols of the sample's differences, and keeps the best three, and no strides. Returns the
-// bits of the remainders.
+// bits of the remainders. Sets map.changes if they need fewer bits so.
 template <class T, class Team>
-PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, const NumberMap& map) {
+PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, NumberMap& map) {
   using U = typename Trained<T, Team>::U;
   auto& space = *chunk.space;
   find_shifted(chunk, map);
-  const std::uint32_t candidates = space.tried.count, rests = candidates + 1;
-  each(chunk.team, (candidates + 2) * kSymbols,
+  const std::uint32_t candidates = space.tried.count, rests = candidates + 1, changes = candidates + 2;
+  each(chunk.team, (candidates + 3) * kSymbols,
        [&](std::uint32_t i) { space.counts_of[i / kSymbols][i % kSymbols] = 0; });
   chunk.team.wait();
   const auto count = [&](std::uint32_t c, U difference) {
@@ -158,12 +158,14 @@ PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, const NumberMap&
   bool any = false;
   if (may_have_rests) {
     each(chunk.team, chunk.rated(), [&](std::uint32_t i) {
-      count(rests, space.remainders[i]);
-      any = any || space.remainders[i] != 0;
+      const U own = space.remainders[i], before = i % chunk.runs.length != 0 ? space.remainders[i - 1] : own;
+      count(rests, own);
+      count(changes, static_cast<U>(own - before));
+      any = any || own != 0;
     });
   }
   any = any_of(chunk.team, any);
-  chunk.team.each_of_few(candidates + 2, [&](const auto& few, std::uint32_t c) {
+  chunk.team.each_of_few(candidates + 3, [&](const auto& few, std::uint32_t c) {
     const double bits = bits_of_counts(few, space.logs, space.counts_of[c]);
     if (few.rank() == 0) space.bits_of[c] = bits;
   });
@@ -176,12 +178,14 @@ PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, const NumberMap&
     tried.add(0, 0);
   }
   chunk.team.wait();
-  return any ? space.bits_of[rests] : 0;
+  if (!any) return 0;
+  map.changes = map.kind == NumberKind::grid && space.bits_of[changes] < space.bits_of[rests];
+  return space.bits_of[map.changes ? changes : rests];
 }
 
-// Rates strides by the bits of the sample: space.tried, best first.
+// Rates strides by the bits of the sample: space.tried, best first. Sets map.changes.
 template <class T, class Team>
-PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, const NumberMap& map) {
+PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
   using U = typename Trained<T, Team>::U;
   auto& space = *chunk.space;
   const double rest = rate_candidates(chunk, map);
@@ -218,7 +222,7 @@ PYF_MODEL void choose_numbers(const Trained<T, Team>& chunk, BinnedParts& model)
   auto& space = *chunk.space;
   find_maps(chunk);
   for (std::uint32_t k = 0; k < space.kinds; ++k) {
-    const NumberMap map = space.maps[k];
+    NumberMap map = space.maps[k];
     rate_strides(chunk, map);
     if (!chunk.leads()) continue;
     const double fixed = map.kind == NumberKind::dictionary ? map.entries * (0.4 * map.width + 4) : 0;
@@ -234,7 +238,10 @@ PYF_MODEL void choose_numbers(const Trained<T, Team>& chunk, BinnedParts& model)
   const NumberMap map = model.map;
   if (map.kind == NumberKind::multiple || map.kind == NumberKind::grid) {
     const bool any = any_remainder(chunk, map);
-    if (chunk.leads()) model.map.remainders = any;
+    if (chunk.leads()) {
+      model.map.remainders = any;
+      model.map.changes = any && map.changes;
+    }
   }
   if (chunk.leads())
     while (space.best.count > 1 && space.best.of[space.best.count - 1].bits > kClose * space.best.of[0].bits)

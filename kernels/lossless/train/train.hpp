@@ -57,7 +57,10 @@ struct CountedStream {
   }
   KFN Strides taken() const {
     Strides strides;
-    if (stream != 0) return strides;
+    if (stream != 0) {
+      if (model.map.changes) strides = {1, {1}};
+      return strides;
+    }
     strides.count = model.strides;
     for (std::uint32_t k = 0; k < kMostStrides; ++k) strides.of[k] = model.stride[k];
     return strides;
@@ -79,12 +82,16 @@ struct CountedStream {
               put(numbers[run * length + i], own);
             });
       };
+      const auto add_part = [&](const auto& part) {
+        if (is_subtracted(set))
+          add([&](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to - part(own)); });
+        else
+          add([&](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to + part(own)); });
+      };
       if (stream != 0)
-        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to + own.remainder); });
-      else if (is_subtracted(set))
-        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to - own.number); });
+        add_part([](const NumberOfValue<U>& own) { return own.remainder; });
       else
-        add([](U& to, const NumberOfValue<U>& own) { to = static_cast<U>(to + own.number); });
+        add_part([](const NumberOfValue<U>& own) { return own.number; });
     }
     each(chunk.team, count * length, [&](std::uint32_t i) { numbers[i] = wrapped(width, numbers[i]); });
   }
@@ -102,9 +109,11 @@ struct CountedStream {
     for (std::uint32_t set = 0; set < kSets; ++set)
       if (at >= sums.of[set]) own[set] = number_in_run<kKind, T>(map, chunk.values, place, at - sums.of[set] - i, i);
     U x = 0;
-    for (std::uint32_t set = 0; set < kSets; ++set)
-      x = static_cast<U>(is_subtracted(set) ? x - own[set].number : x + own[set].number);
-    return wrapped(map.width, stream != 0 ? own[0].remainder : x);
+    for (std::uint32_t set = 0; set < kSets; ++set) {
+      const U part = stream != 0 ? own[set].remainder : own[set].number;
+      x = static_cast<U>(is_subtracted(set) ? x - part : x + part);
+    }
+    return wrapped(map.width, x);
   }
   // Calls work.operator()<kind>(sums) for the model.
   template <class Work>
@@ -252,9 +261,7 @@ PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, con
   });
   beside = sum_of(chunk.team, beside);
   counted.at_begin([&] {  // these are too few to be sampled: keep their symbols possible
-    each_symbol(1, [&](std::uint32_t& sum, std::uint32_t) {
-      if (sum == 0) sum = 1;
-    });
+    each_symbol(1, [&](std::uint32_t& sum, std::uint32_t) { chunk.team.replace(sum, 0u, 1u); });
   });
   chunk.team.wait();
   return beside;
