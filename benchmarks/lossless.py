@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MARKER = "lossless"
 PEERS = ("pcodec 8", "pcodec 12", "Zstd", "Blosc2", "deflate")
+#: of the ratio in chunks of 64 KiB by that of one chunk
+SMALL_FLOOR = 0.95
 COLUMNS = ("array", "type", "MB", *PEERS, "fast", "ratio", "ratio / best", "64 KiB", "MB/s C", "D", "pcodec C", "D")
 LEGEND = (
     "Ratios: bytes of the values by bytes stored, each array one chunk. pcodec: levels 8 (default) and 12. Zstd: level "
@@ -155,6 +157,7 @@ def main(
     by_best: list[tuple[float, str]] = []
     by_deflate: list[tuple[float, str]] = []
     by_fast: list[tuple[float, str]] = []
+    of_small: list[float] = []
     means: dict[str, list[float]] = {}
     for name, values, of_folder in arrays(find_data(data), only):
         sizes = peer_bytes(values)
@@ -175,6 +178,8 @@ def main(
                 by_deflate.append((ratios["ratio"] / ratios["deflate"], name))
             by_fast.append((ratios["ratio"] / ratios["fast"], name))
         small = small_chunks(values, best, len(frame))
+        if small is not None and of_folder and np.unique(values).size > 1:
+            of_small.append(small)
         table.add(
             name, values.dtype.name, f"{values.nbytes / 1e6:.2f}",
             *(f"{ratios[peer]:.2f}" if peer in ratios else "-" for peer in PEERS), f"{ratios['fast']:.2f}",
@@ -188,6 +193,12 @@ def main(
         Floor("ratio of effort ratio by deflate, arrays made here", 1.0, by_deflate).line(),
         Floor("ratio of effort ratio by effort fast", 1.0, by_fast).line(),
     ]
+    if of_small:
+        mean = geometric_mean(of_small)
+        judged = "pass" if mean >= SMALL_FLOOR else "FAIL"
+        findings.append(
+            f"ratio in chunks of 64 KiB by that of one chunk, geometric mean >= {SMALL_FLOOR}: {judged}; {mean:.3f}"
+        )
     head = origin(shlex.join(["python", "-m", "benchmarks.lossless", *sys.argv[1:]]))
     report(console, head, LEGEND, findings, [table], marker=MARKER, markdown=markdown, save=save)
 
