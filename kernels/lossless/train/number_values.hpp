@@ -130,14 +130,16 @@ KFN NumberOfValue<U> number_in_run(const NumberMap& map, const void* values, con
   return number_of_value<kKind>(map, place, bits_at(origin + i), before);
 }
 
-// Calls put(i, number) for the values of a grid in [first, end), in loops that the compiler vectorises.
+// Calls put(i, number) for the values of a grid in [first, end), in loops that the compiler vectorises. Returns whether
+// the grid reaches all of them.
 template <class U, class Bits, class Put>
-inline void each_on_grid(const NumberMap& of, std::uint32_t first, std::uint32_t end, const Bits& bits_at,
+inline bool each_on_grid(const NumberMap& of, std::uint32_t first, std::uint32_t end, const Bits& bits_at,
                          const Put& put) {
   constexpr std::uint32_t kTogether = 256;
   const NumberMap map = of;  // no store changes it
   U bits[kTogether], numbers[kTogether];
   U before = 0;
+  bool all = true;
   for (std::uint32_t from = first; from < end; from += kTogether) {
     const std::uint32_t count = end - from < kTogether ? end - from : kTogether;
     std::uint32_t reached = 0;
@@ -153,15 +155,19 @@ inline void each_on_grid(const NumberMap& of, std::uint32_t first, std::uint32_t
       before = numbers[k];
     }
     before = numbers[count - 1];
+    all = all && reached == count;
     for (std::uint32_t k = 0; k < count; ++k) put(from + k, on_grid(map, bits[k], numbers[k]));
   }
+  return all;
 }
 
 // Calls put(run, i, number) for the values of `runs` runs of `length` values, by all threads of a team. Run r begins at
-// origin(r); values before the array are left out.
+// origin(r); values before the array are left out. A team of one thread returns false if a grid does not reach a value:
+// then numbers depend on where runs begin.
 template <class T, class U, class Team, class Origin, class Put>
-KFN void each_number(const Team& team, const NumberMap& map, const void* values, const FindPlace<U>& place,
+KFN bool each_number(const Team& team, const NumberMap& map, const void* values, const FindPlace<U>& place,
                      std::uint32_t runs, std::uint32_t length, const Origin& origin, const Put& put) {
+  bool all = true;
   with_number_kind(map.kind, [&]<NumberKind kKind>() {
     if constexpr (Team::kSize == 1) {  // value by value, so that a number is found once
       for (std::uint32_t run = 0; run < runs; ++run) {
@@ -172,7 +178,8 @@ KFN void each_number(const Team& team, const NumberMap& map, const void* values,
           return static_cast<U>(bits_of_value<T>(values, static_cast<std::uint64_t>(from + i)));
         };
         if constexpr (kKind == NumberKind::grid) {
-          each_on_grid<U>(map, first, length, bits_at, [&](std::uint32_t i, const auto& own) { put(run, i, own); });
+          const auto put_one = [&](std::uint32_t i, const NumberOfValue<U>& own) { put(run, i, own); };
+          all = each_on_grid<U>(map, first, length, bits_at, put_one) && all;
         } else {
           const NumberMap held = map;  // no store changes it
           for (std::uint32_t i = first; i < length; ++i)
@@ -186,6 +193,7 @@ KFN void each_number(const Team& team, const NumberMap& map, const void* values,
       });
     }
   });
+  return all;
 }
 
 // Sign-extends a number of a value with fewer bits than U.

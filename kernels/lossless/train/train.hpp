@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "lossless/bin_search.hpp"
 #include "lossless/train/strides.hpp"
@@ -65,22 +66,22 @@ struct CountedStream {
     for (std::uint32_t k = 0; k < kMostStrides; ++k) strides.of[k] = model.stride[k];
     return strides;
   }
-  // The numbers that the stream codes for `count` runs, or for as many values `back` values before: space.numbers. By a
-  // team of one thread, stride after stride, in loops that the compiler vectorises.
-  PYF_MODEL void find_numbers(std::uint32_t count, std::uint64_t back) const {
+  // The numbers that the stream codes for `length` values from `from` on, which may be before the array: space.numbers.
+  // By a team of one thread, stride after stride, in loops that the compiler vectorises. Returns what each_number()
+  // does.
+  PYF_MODEL bool find_numbers(std::int64_t from, std::uint32_t length) const {
     const Strides strides = taken();
     U* const numbers = chunk.space->numbers;
-    const std::uint32_t length = runs.length(), width = model.map.width;
-    each(chunk.team, count * length, [&](std::uint32_t i) { numbers[i] = 0; });
+    const std::uint32_t width = model.map.width;
+    bool reached = true;
+    each(chunk.team, length, [&](std::uint32_t i) { numbers[i] = 0; });
     for (std::uint32_t set = 0; set < 1u << strides.count; ++set) {
-      const auto all = static_cast<std::int64_t>(back + strides.sum(set));
+      const auto all = static_cast<std::int64_t>(strides.sum(set));
       const auto add = [&](const auto& put) {
-        each_number<T, U>(
-            chunk.team, model.map, chunk.values, chunk.place(), count, length,
-            [&](std::uint32_t run) { return static_cast<std::int64_t>(chunk.space->starts[run]) - all; },
-            [&](std::uint32_t run, std::uint32_t i, const NumberOfValue<U>& own) {
-              put(numbers[run * length + i], own);
-            });
+        const bool each_reached = each_number<T, U>(
+            chunk.team, model.map, chunk.values, chunk.place(), 1, length, [&](std::uint32_t) { return from - all; },
+            [&](std::uint32_t, std::uint32_t i, const NumberOfValue<U>& own) { put(numbers[i], own); });
+        reached = reached && each_reached;
       };
       const auto add_part = [&](const auto& part) {
         if (is_subtracted(set))
@@ -93,7 +94,8 @@ struct CountedStream {
       else
         add_part([](const NumberOfValue<U>& own) { return own.number; });
     }
-    each(chunk.team, count * length, [&](std::uint32_t i) { numbers[i] = wrapped(width, numbers[i]); });
+    each(chunk.team, length, [&](std::uint32_t i) { numbers[i] = wrapped(width, numbers[i]); });
+    return reached;
   }
   // The sums of strides in each set of them, in registers: kSets of them.
   template <std::uint32_t kSets>
@@ -133,16 +135,18 @@ struct CountedStream {
     else
       with.template operator()<kMostSets>();
   }
-  // The symbols of these numbers: space.symbols.
-  PYF_MODEL void find_symbols(std::uint32_t count) const {
+  // The symbols of these numbers: space.symbols. Returns the same.
+  PYF_MODEL bool find_symbols(std::int64_t from, std::uint32_t length) const {
     auto& space = *chunk.space;
     const std::uint32_t width = model.map.width;
+    const bool reached = find_numbers(from, length);
     space.search.with_kind([&]<bool Quick, bool Zigzags>() {
-      each(chunk.team, count * runs.length(), [&](std::uint32_t i) {
+      each(chunk.team, length, [&](std::uint32_t i) {
         const U number = to_bin_order<U>(Zigzags, width, space.numbers[i]);
         space.symbols[i] = static_cast<std::uint8_t>(space.search.template find<Quick, Zigzags>(number).symbol);
       });
     });
+    return reached;
   }
 };
 
@@ -162,10 +166,8 @@ PYF_MODEL std::uint32_t sample_stream(const CountedStream<T, Team>& counted, boo
       space.sample[to + at] = to_bin_order<U>(zigzags, width, number);
     };
     if constexpr (Team::kSize == 1) {
-      counted.find_numbers(count, 0);
-      each_in_rows(chunk.team, count, of_one, [&](std::uint32_t run, std::uint32_t i, std::uint32_t at) {
-        put(at, space.numbers[run * length + i * step]);
-      });
+      counted.find_numbers(static_cast<std::int64_t>(space.starts[0]), length);  // of one run
+      each(chunk.team, of_one, [&](std::uint32_t i) { put(i, space.numbers[i * step]); });
     } else {
       const NumberMap map = counted.model.map;
       const FindPlace<U> place = chunk.place();
@@ -207,6 +209,27 @@ PYF_MODEL inline void drop_unused(BinModel& bins, std::uint32_t (&counts)[kBinLe
   bins.bins = kept;
 }
 
+// The parts of a chunk that a run and its neighbours lie in, the furthest first. Values of overlapping parts are looked
+// at once, if they may be joined.
+struct LevelsOfRun {
+  std::uint32_t length, parts = 0, distances = 0;
+  std::uint32_t distance[kDistances + 1] = {};  // descending, the last one 0: the run itself
+  std::uint32_t from[kDistances + 2] = {};      // the first distance of each part
+
+  LevelsOfRun(const BinnedParts& model, std::uint32_t of_run, bool joined) : length(of_run) {
+    for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) distance[distances++] = model.distance[k];
+    std::sort(distance, distance + distances, std::greater<>());
+    distance[distances++] = 0;
+    for (std::uint32_t k = 0; k < distances; ++k)
+      if (k == 0 || !joined || distance[k - 1] - distance[k] > length) from[parts++] = k;
+    from[parts] = distances;
+  }
+  // Values from the furthest neighbour's first to the nearest one's last.
+  std::uint32_t length_of(std::uint32_t part) const {
+    return distance[from[part]] - distance[from[part + 1] - 1] + length;
+  }
+};
+
 // Counts symbols by the level of their neighbours: space.counts. Returns the bits of their offsets.
 template <class T, class Team>
 PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, const BinModel& bins) {
@@ -223,18 +246,29 @@ PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, con
       note(space.counts[(levels + 2) >> 2][symbol], symbol);
     };
     if constexpr (Team::kSize == 1) {
-      std::fill_n(space.sums, count * length, std::uint8_t{0});
-      for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) {
-        counted.find_numbers(count, model.distance[k]);
-        counted.find_symbols(count);
-        each_in_rows(chunk.team, count, length, [&](std::uint32_t run, std::uint32_t i, std::uint32_t at) {
-          const bool exists = space.starts[run] + i >= model.distance[k];
-          space.sums[at] = static_cast<std::uint8_t>(space.sums[at] + (exists ? bins.level[space.symbols[at]] : 0));
-        });
-      }
-      counted.find_numbers(count, 0);
-      counted.find_symbols(count);
-      each(chunk.team, count * length, [&](std::uint32_t i) { note_one(space.sums[i], space.symbols[i]); });
+      const auto start = static_cast<std::int64_t>(space.starts[0]);  // of one run
+      const auto note_run = [&](bool joined) {
+        const LevelsOfRun near(model, length, joined);
+        std::uint32_t own = 0;  // where the run's own symbols are, in the last part
+        std::fill_n(space.sums, length, std::uint8_t{0});
+        for (std::uint32_t part = 0; part < near.parts; ++part) {
+          const std::uint32_t furthest = near.distance[near.from[part]];
+          if (!counted.find_symbols(start - furthest, near.length_of(part)) && joined) return false;
+          for (std::uint32_t k = near.from[part]; k < near.from[part + 1]; ++k) {
+            const std::uint32_t distance = near.distance[k], at = furthest - distance;
+            if (distance == 0)
+              own = at;
+            else
+              for (std::uint32_t i = 0; i < length; ++i)
+                space.sums[i] = static_cast<std::uint8_t>(
+                    space.sums[i] + (start + i >= distance ? bins.level[space.symbols[at + i]] : 0));
+          }
+        }
+        for (std::uint32_t i = 0; i < length; ++i) note_one(space.sums[i], space.symbols[own + i]);
+        return true;
+      };
+      // Numbers of values that no grid reaches depend on where a part begins: such parts are not joined.
+      if (!note_run(true)) note_run(false);
     } else {
       const NumberMap map = model.map;
       const FindPlace<U> place = chunk.place();
