@@ -20,7 +20,7 @@ from pyfilter.registry import registry
 Array = NDArray[Any]
 KINDS = (
     *("walk", "noise", "smooth", "grid", "list", "multiples", "outliers", "constant", "mostly zero"),
-    *("unpacked", "unpacked, missing", "messages"),
+    *("unpacked", "unpacked, missing", "messages", "records", "period"),
 )
 RATIO = pyfilter.Lossless(effort="ratio")
 
@@ -28,7 +28,8 @@ RATIO = pyfilter.Lossless(effort="ratio")
 def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator) -> Array:
     """An array of one kind; grid, list, multiples and unpacked become numbers of that kind.
 
-    Outliers have remainders, messages changes of remainders. Integers have no unpacked values.
+    Outliers have remainders, messages changes of remainders. Integers have no unpacked values. Records and periods have
+    lags, in arrays of one axis.
     """
     dtype = np.dtype(registry().dtypes[name].numpy)
     size = int(np.prod(shape))
@@ -52,6 +53,10 @@ def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator)
     elif kind == "messages" and dtype.kind == "f":
         references = np.where(np.arange(size) < size // 3, 271.3071, 255.9137).reshape(shape)
         walk = np.round(walk * 300) / 512 + references
+    elif kind == "records":
+        walk = np.resize([0, 500, -900, 70, 3000, 44, 8000], shape) + rng.integers(0, 9, shape)
+    elif kind == "period":
+        walk = np.resize(rng.normal(size=max(1, size // 50)) * 100, shape)
     elif kind == "constant":
         walk = np.full(shape, 42.0)
     elif kind == "mostly zero":

@@ -215,6 +215,20 @@ def test_unpacked_integers_are_as_small_as_the_integers(library: Library, dtype:
 
 
 @NEEDS_LIBRARY
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i8"])
+def test_lags_of_lines_are_found(library: Library, dtype: str) -> None:
+    """Rows of a plane, records and periods that are stored as a line: nearly as small as they are with their axes."""
+    rng = np.random.default_rng(17)
+    y, x = np.mgrid[0:90, 0:173] / 9.0
+    plane = 300 * np.sin(x + np.cos(y)) + rng.normal(size=x.shape)
+    records = rng.integers(0, 90, (3000, 11)) + np.arange(11) * 2000
+    tile = np.tile(rng.integers(-9999, 9999, 613), 70).reshape(70, 613)
+    for name, values, factor in (("plane", plane, 1.05), ("records", records, 1.15), ("tile", tile, 2.0)):
+        array = values.astype(dtype)
+        assert len(frame_of(library, array.reshape(-1))) < factor * len(frame_of(library, array)), name
+
+
+@NEEDS_LIBRARY
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u4", "i8", "u8"])
 def test_bins_follow_each_other(library: Library, dtype: str) -> None:
     """Bins up to the largest number are found by a search in ascending order; one behind it would take all others."""

@@ -39,8 +39,9 @@ struct RatedStrides {
   Strides strides;
   double bits = 0, begins = 0;
 };
-inline constexpr std::uint32_t kMostCandidates = 24, kMostTaken = 3;  // kMostTaken: strides of a candidate
-inline constexpr std::uint32_t kMostSets = 1u << kMostTaken;          // of them
+inline constexpr std::uint32_t kMostCandidates = 24, kMostKept = 6,
+                               kMostTaken = 3;                // kMostTaken: strides of a candidate
+inline constexpr std::uint32_t kMostSets = 1u << kMostTaken;  // of them
 struct Candidates {
   std::uint32_t count = 0;
   RatedStrides of[kMostCandidates];
@@ -90,6 +91,7 @@ struct SomeRuns {
 // The axes' strides in memory, last axis first. A short last axis counts as components, which are no neighbours.
 struct Axes {
   std::uint32_t components = 1, count = 0;
+  std::uint32_t lags = 0;  // of these steps, the last ones: lags that were found in an array of one axis
   std::uint64_t step[4] = {};
 
   KFN Axes(const Shape& shape, std::uint64_t values) {
@@ -105,6 +107,14 @@ struct Axes {
     const std::uint64_t most = values < kMostUnitValues / 2 ? values : kMostUnitValues / 2;
     while (count > 1 && step[count - 1] >= most) --count;
   }
+
+  KFN Axes with(const Strides& found) const {
+    Axes all = *this;
+    for (std::uint32_t k = 0; k < found.count; ++k) all.step[all.count++] = found.of[k];
+    all.lags = found.count;
+    return all;
+  }
+  KFN bool have_lag(const Strides& strides) const { return lags != 0 && strides.longest() >= step[count - lags]; }
 
   // All strides that are rated, but no strides at all.
   KFN void find_candidates(Candidates& found) const {

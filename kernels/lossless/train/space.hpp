@@ -59,7 +59,7 @@ struct TrainSpace {
   U sample[kMostSample], sorted[kMostSample];
   std::uint32_t sampled;
   SampleParts<kMostParts> parts;
-  SampleParts<kMostPartsOfRated> rated_parts[4];
+  SampleParts<kMostPartsOfRated> rated_parts[kMostKept];
   JoinedPart joined[kMostBins];
   // tables
   std::uint64_t starts[kMostRated / SampledRuns::kRun];

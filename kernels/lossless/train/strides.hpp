@@ -40,6 +40,31 @@ KFN void sort_candidates(Candidates& candidates, const Bits& bits) {
   }
 }
 
+// Keeps the best three of sorted candidates, and the best two with a lag.
+KFN void keep_best(const Axes& axes, Candidates& candidates) {
+  std::uint32_t kept = 0, with_lag = 0;
+  for (std::uint32_t c = 0; c < candidates.count; ++c) {
+    const bool lag = axes.have_lag(candidates.of[c].strides);
+    if (lag ? with_lag == 2 : kept - with_lag == 3) continue;
+    with_lag += lag ? 1 : 0;
+    candidates.of[kept++] = candidates.of[c];
+  }
+  candidates.count = kept;
+}
+
+// Keeps the candidates that are close to the best one, and the best one without a lag.
+KFN void keep_close(const Axes& axes, Candidates& candidates) {
+  const double most = kClose * candidates.of[0].bits;
+  std::uint32_t kept = 0, without = 0;
+  for (std::uint32_t c = 0; c < candidates.count; ++c) {
+    const bool lag = axes.have_lag(candidates.of[c].strides);
+    if (c != 0 && candidates.of[c].bits > most && (lag || without != 0)) continue;
+    without += lag ? 0 : 1;
+    candidates.of[kept++] = candidates.of[c];
+  }
+  candidates.count = kept;
+}
+
 // Finds numbers of the sample before by each sum of the candidates' strides.
 template <class T, class Team>
 PYF_MODEL void find_shifted(const Trained<T, Team>& chunk, const NumberMap& map) {
@@ -137,7 +162,7 @@ KFN void count_begins(const Trained<T, Team>& chunk, double plain, RatedStrides&
   one.begins = more > 0 ? more : 0;
 }
 
-// Rates the candidates by symbols of the sample's differences, and keeps the best three, and no strides. Returns the
+// Rates the candidates by symbols of the sample's differences, and keeps the best ones, and no strides. Returns the
 // bits of the remainders. Sets map.changes if they need fewer bits so.
 template <class T, class Team>
 PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, NumberMap& map) {
@@ -174,7 +199,7 @@ PYF_MODEL double rate_candidates(const Trained<T, Team>& chunk, NumberMap& map) 
     for (std::uint32_t c = 0; c < candidates; ++c) tried.of[c].bits = space.bits_of[c];
     for (std::uint32_t c = 0; c < candidates; ++c) count_begins(chunk, space.bits_of[candidates], tried.of[c]);
     sort_candidates(tried, [](const RatedStrides& one) { return one.bits + one.begins; });
-    tried.count = tried.count < 3 ? tried.count : 3;
+    keep_best(chunk.axes, tried);
     tried.add(0, 0);
   }
   chunk.team.wait();
@@ -216,7 +241,8 @@ PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
   chunk.team.wait();
 }
 
-// Sets the model's map. space.best: the strides that need the fewest bits, and all that need up to a tenth more.
+// Sets the model's map. space.best: the strides that need the fewest bits, and all that need up to a tenth more. With
+// lags the best ones without are among them.
 template <class T, class Team>
 PYF_MODEL void choose_numbers(const Trained<T, Team>& chunk, BinnedParts& model) {
   auto& space = *chunk.space;
@@ -243,9 +269,7 @@ PYF_MODEL void choose_numbers(const Trained<T, Team>& chunk, BinnedParts& model)
       model.map.changes = any && map.changes;
     }
   }
-  if (chunk.leads())
-    while (space.best.count > 1 && space.best.of[space.best.count - 1].bits > kClose * space.best.of[0].bits)
-      --space.best.count;
+  if (chunk.leads()) keep_close(chunk.axes, space.best);
   chunk.team.wait();
 }
 

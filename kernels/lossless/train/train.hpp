@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 
 #include "lossless/bin_search.hpp"
+#include "lossless/train/lags.hpp"
 #include "lossless/train/strides.hpp"
 #include "stages/entropy/tables.hpp"
 
@@ -342,20 +344,40 @@ PYF_MODEL double train_differences(const Trained<T, Team>& chunk, const RatedStr
   return train_stream(chunk, model, 0, every) + rated.begins;  // no run contains the first values of a unit
 }
 
+// What lags must save, since bits are estimated by a sample.
+inline constexpr double kWorthLags = 0.99;
+
 // Makes the model of a chunk. model.map has the dtype's fields; all else is as BinnedParts{} has it.
 template <class T, class Team>
-PYF_MODEL void train_model(const Trained<T, Team>& chunk, BinnedParts& model) {
-  auto& space = *chunk.space;
+PYF_MODEL void train_model(const Trained<T, Team>& of, BinnedParts& model) {
+  auto& space = *of.space;
+  Trained<T, Team> chunk = of;
+  chunk.axes = of.axes.with(find_lags(of));
+  chunk.team.wait();
   choose_numbers(chunk, model);
+  bool any_lag = false;
+  for (std::uint32_t i = 0; i < space.best.count; ++i)
+    any_lag = any_lag || chunk.axes.have_lag(space.best.of[i].strides);
+  if (!any_lag) chunk.axes = of.axes;
   std::uint32_t best = 0;
+  Axes axes = of.axes;
   double least = 0;
   const std::uint32_t every = counted_runs(chunk.count).count < 16 ? 1 : 4;
-  for (std::uint32_t i = 0; space.best.count > 1 && i < space.best.count; ++i) {
-    const double bits = train_differences(chunk, space.best.of[i], model, every);
-    if (i != 0 && bits >= least) continue;
+  const auto compare = [&](std::uint32_t i, const Axes& with) {
+    Trained<T, Team> tried = of;
+    tried.axes = with;
+    const double bits = train_differences(tried, space.best.of[i], model, every) / (with.lags != 0 ? kWorthLags : 1);
+    if (least != 0 && bits >= least) return;
     least = bits;
     best = i;
+    axes = with;
+  };
+  // neighbours at a lag may choose tables also where no difference is taken along it
+  for (std::uint32_t i = 0; (space.best.count > 1 || chunk.axes.lags != 0) && i < space.best.count; ++i) {
+    if (!chunk.axes.have_lag(space.best.of[i].strides)) compare(i, of.axes);
+    if (chunk.axes.lags != 0) compare(i, chunk.axes);
   }
+  chunk.axes = axes;
   train_differences(chunk, space.best.of[best], model, 1);
   if (model.map.remainders) train_stream(chunk, model, 1, 1);
 }
