@@ -43,11 +43,11 @@ struct BinOrder {
   }
 };
 
-// Cuts the sorted sample at groups, around frequent values, and into about 192 parts of equal size.
+// Cuts the sorted sample at groups, around frequent values, and into about `equal` parts of equal size.
 template <class U, class Team, std::uint32_t kMost>
-PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint32_t coarser, const U* sorted,
-                          std::uint32_t total, SampleParts<kMost>& out) {
-  const std::uint32_t whole = total / 192 > 1 ? total / 192 : 1, frequent = total / 1024 > 3 ? total / 1024 : 3;
+PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint32_t coarser, std::uint32_t equal,
+                          const U* sorted, std::uint32_t total, SampleParts<kMost>& out) {
+  const std::uint32_t whole = total / equal > 1 ? total / equal : 1, frequent = total / 1024 > 3 ? total / 1024 : 3;
   // `even`: the last multiple of `whole` up to i
   const auto is_cut = [&](std::uint32_t i, std::uint32_t even) {
     if (i == 0) return true;
@@ -188,6 +188,8 @@ PYF_MODEL void set_levels(const Team& team, const BinOrder<U>& order, const Join
   });
 }
 
+inline constexpr std::uint32_t kEqualParts = 192;
+
 // Chooses bins for the sample of numbers in bin order. `part`: its share of all numbers.
 template <class U, class Team>
 PYF_MODEL void choose_bins(const Team& team, const BinOrder<U>& order, double part, TrainSpace<U>& space,
@@ -195,7 +197,7 @@ PYF_MODEL void choose_bins(const Team& team, const BinOrder<U>& order, double pa
   auto& parts = space.parts;
   team.sort(space.sample, space.sampled, space.sorted);
   for (std::uint32_t coarser = 0; coarser < 8; ++coarser) {
-    cut_sample(team, order, coarser, space.sample, space.sampled, parts);
+    cut_sample(team, order, coarser, kEqualParts, space.sample, space.sampled, parts);
     std::uint32_t groups = 0;
     each(team, parts.count,
          [&](std::uint32_t i) { groups += i == 0 || parts.part[i].group != parts.part[i - 1].group ? 1 : 0; });

@@ -215,7 +215,7 @@ PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
   auto& space = *chunk.space;
   const double rest = rate_candidates(chunk, map);
   // rate the best few again, with frequent values and bins of any size
-  const std::uint32_t rated = chunk.rated(), every = rated / 4096 > 1 ? rated / 4096 : 1;
+  const std::uint32_t rated = chunk.rated(), every = rated / 1024 > 1 ? rated / 1024 : 1;
   const std::uint32_t sampled = (rated + every - 1) / every;
   for (std::uint32_t c = 0; c < space.tried.count; ++c) {
     const Strides strides = space.tried.of[c].strides;
@@ -225,7 +225,7 @@ PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
     });
     constexpr std::uint32_t kWide = 4;  // log2 of the octaves in a group
     chunk.team.sort(space.sample, sampled, space.sorted);
-    cut_sample(chunk.team, order, kWide, space.sample, sampled, space.rated_parts[c]);
+    cut_sample(chunk.team, order, kWide, kEqualParts / 2, space.sample, sampled, space.rated_parts[c]);
   }
   chunk.team.each_of_few(space.tried.count, [&](const auto& few, std::uint32_t c) {
     const double bits = join_parts(few, space.logs, 12, space.rated_parts[c]);
