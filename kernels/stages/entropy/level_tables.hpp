@@ -33,28 +33,36 @@ struct CountLogs {
 };
 
 // Estimates the bits of symbols by their entropy; *used: how many different ones there are. count(s): of symbol s.
+// `blocks`: a bit for each 32 symbols, 0 only if none of them is used.
 template <class Few, class Count>
-KFN double entropy_bits(const Few& few, const CountLogs& logs, const Count& count, std::uint32_t* used) {
+KFN double entropy_bits(const Few& few, const CountLogs& logs, const Count& count, std::uint32_t* used,
+                        std::uint32_t blocks = ~0u) {
   std::uint64_t both = 0;  // the sum of counts, and from bit 40 on the number of symbols
-  each(few, kSymbols, [&](std::uint32_t s) {
-    const std::uint32_t own = count(s);
-    both += own + (own != 0 ? std::uint64_t{1} << 40 : 0);
-  });
+  for (std::uint32_t block = 0; block < kSymbols / 32; ++block)
+    if ((blocks >> block & 1) != 0)
+      each(few, 32, [&](std::uint32_t i) {
+        const std::uint32_t own = count(32 * block + i);
+        both += own + (own != 0 ? std::uint64_t{1} << 40 : 0);
+      });
   both = sum_of(few, both);
   *used = static_cast<std::uint32_t>(both >> 40);
   const auto total = static_cast<double>(both & 0xFFFFFFFFFFull);
   // the logarithm of 0 is finite here
-  const double inner = ordered_sum(few, kSymbols, [&](std::uint32_t s) {
-    const std::uint32_t own = count(s);
-    return own * logs(own);
-  });
+  const double inner = ordered_sum(
+      few, kSymbols,
+      [&](std::uint32_t s) {
+        const std::uint32_t own = count(s);
+        return own * logs(own);
+      },
+      blocks);
   return total > 0 ? total * rough_log2(total) - inner : 0;
 }
 // The same with a table of their own; `part`: their share of all symbols.
 template <class Few, class Count>
-KFN double table_bits(const Few& few, const CountLogs& logs, const Count& count, double part) {
+KFN double table_bits(const Few& few, const CountLogs& logs, const Count& count, double part,
+                      std::uint32_t blocks = ~0u) {
   std::uint32_t used = 0;
-  const double bits = entropy_bits(few, logs, count, &used);
+  const double bits = entropy_bits(few, logs, count, &used, blocks);
   return used != 0 ? bits + (20 + 4.5 * used) * part : 0;
 }
 
@@ -78,6 +86,7 @@ struct JoinedLevels {
   std::uint32_t next[Levels + 1], before[Levels + 1];  // tables above and below; kNone begins and ends the list
   double own[Levels], joined[Levels];                  // bits of a table; of it and the next one as one table
   std::uint32_t best;                                  // the table to join with the next one
+  std::uint32_t blocks;  // a bit for each 32 symbols that are used in any level, or all bits
   std::uint32_t counts[Levels][kSymbols];
 
   template <class Few>
@@ -85,7 +94,7 @@ struct JoinedLevels {
     const std::uint32_t* const here = counts[t];
     const std::uint32_t* const other = counts[with_next ? next[t] : t];
     const double found =
-        table_bits(few, logs, [&](std::uint32_t s) { return here[s] + (with_next ? other[s] : 0); }, part);
+        table_bits(few, logs, [&](std::uint32_t s) { return here[s] + (with_next ? other[s] : 0); }, part, blocks);
     if (few.rank() == 0) (with_next ? joined : own)[t] = found;
   }
   // Sets `best` to the join that saves most bits; to kNone if none saves any and at most `most` tables are left.
@@ -123,6 +132,13 @@ PYF_MODEL void join_levels(const Team& team, const CountLogs& logs, const std::u
     if (few.rank() == 0) result.row[level] = any;
   });
   if (team.rank() == 0) {
+    result.blocks = ~0u;  // a warp takes no longer for all
+    if constexpr (Team::kSize == 1) {
+      result.blocks = 0;
+      for (std::uint32_t level = 0; level < Levels; ++level)
+        for (std::uint32_t s = 0; result.row[level] != 0 && s < kSymbols; ++s)
+          result.blocks |= (counts[level][s] != 0 ? 1u : 0u) << s / 32;
+    }
     result.tables = 0;
     std::uint32_t last = kNone;
     for (std::uint32_t level = 0; level < Levels; ++level) {
