@@ -49,8 +49,8 @@ struct LagSearch {
     }
   }
 
-  // Sums the bits of differences at all lags: space.places of those at the lag, space.keys of those of these
-  // differences.
+  // Sums the bits of all lags. space.places: of differences at the lag; space.keys: of the differences along the array
+  // of these.
   PYF_MODEL void rate_all() const {
     auto& space = *chunk.space;
     const auto rate = [&](std::uint64_t at, U own, U change, std::uint32_t k) {
@@ -92,8 +92,9 @@ struct LagSearch {
     });
     return chunk.team.joined(best, [](std::uint64_t a, std::uint64_t b) { return a < b ? a : b; });
   }
-  // The least bits of differences at these lags, and of those along the array of these, on other positions than those
-  // that lags are found by. Without lags: of the numbers, and of their differences along the array.
+  // The bits of differences at these lags, or of the differences along the array of these if they are fewer. At more
+  // positions than lags are found by: the best of many lags looks better there than it is. Without lags: of the
+  // numbers, or of their differences along the array.
   PYF_MODEL std::uint32_t tested_bits(const Strides& of) const {
     std::uint32_t own = 0, changed = 0;
     each(chunk.team, kTested, [&](std::uint32_t i) {
