@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import math
 import shlex
 import sys
 import time
@@ -21,7 +20,7 @@ from rich.console import Console
 import pyfilter
 from benchmarks.fields import Field, fields, find_data
 from benchmarks.ratios import encoded, ratio_in_process
-from benchmarks.report import Rows, origin, report
+from benchmarks.report import Rows, geometric_mean, mean_line, origin, report
 
 MARKER = "adaptive"
 RELATIVE = ("1e-2", "1e-3", "1e-4")
@@ -110,11 +109,10 @@ def speeds(field: Field, codec: pyfilter.Codec) -> tuple[float, float]:
     return field.values.nbytes / min(times[0]) / 1e6, field.values.nbytes / min(times[1]) / 1e6
 
 
-def judged(what: str, logs: list[float], line: bool, floor: float) -> str:
+def judged(what: str, ratios: list[float], line: bool, floor: float) -> str:
     """Return the geometric mean of ratios, and whether it reaches its floor."""
-    mean, fields_of = math.exp(sum(logs) / len(logs)), "lines" if line else "fields of several dimensions"
-    state = "pass" if mean >= floor else "FAIL"
-    return f"{what}, geometric mean of {len(logs)} {fields_of} >= {floor}: {state}; {mean:.3f}"
+    fields_of = "lines" if line else "fields of several dimensions"
+    return mean_line(f"{what}, geometric mean of {len(ratios)} {fields_of}", floor, ratios)
 
 
 def main(
@@ -128,8 +126,8 @@ def main(
     table = Rows("", COLUMNS)
     means: dict[tuple[str, bool], list[float]] = {}
     worse: list[str] = []
-    fast_logs: dict[str, list[float]] = {}
-    chunk_logs: dict[tuple[int, bool], list[float]] = {}
+    of_fast: dict[str, list[float]] = {}
+    of_chunks: dict[tuple[int, bool], list[float]] = {}
     for field in fields(find_data(data), 0, [part for part in only.split(",") if part]):
         values = field.values
         if field.limits[1] <= field.limits[0]:
@@ -141,16 +139,16 @@ def main(
             lorenzo = encoded(values, pyfilter.Lorenzo(absolute=bound), field.fill)[0]
             adaptive = encoded(values, best, field.fill)[0]
             fast = encoded(values, pyfilter.Adaptive(absolute=bound, effort="fast"), field.fill)[0]
-            fast_logs.setdefault(relative, []).append(math.log(fast / adaptive))
+            of_fast.setdefault(relative, []).append(fast / adaptive)
             if adaptive < 0.99 * lorenzo:
                 worse.append(f"{field.name} {relative}")
             sz3 = peers["SZ3"]
             if sz3:
-                means.setdefault((relative, is_line(values)), []).append(math.log(adaptive / sz3))
+                means.setdefault((relative, is_line(values)), []).append(adaptive / sz3)
             parts = {size: chunked_ratio(field, best, size) for size in CHUNK_FLOORS}
             for size, ratio in parts.items():
                 if ratio:
-                    chunk_logs.setdefault((size, is_line(values)), []).append(math.log(ratio / adaptive))
+                    of_chunks.setdefault((size, is_line(values)), []).append(ratio / adaptive)
             table.add(
                 field.name, relative, *(f"{ratio:.2f}" if ratio else "-" for ratio in peers.values()),
                 f"{lorenzo:.2f}", f"{adaptive:.2f}", f"{fast:.2f}", f"{adaptive / sz3:.2f}" if sz3 else "",
@@ -158,13 +156,13 @@ def main(
                 *(f"{speed:.0f}" for speed in speeds(field, best)),
             )  # fmt: skip
     summary = []
-    for (relative, line), logs in means.items():
-        summary.append(judged(f"Adaptive / SZ3 at {relative}", logs, line, FLOORS[relative][1 if line else 0]))
+    for (relative, line), ratios in means.items():
+        summary.append(judged(f"Adaptive / SZ3 at {relative}", ratios, line, FLOORS[relative][1 if line else 0]))
     summary.append(f"no field below Lorenzo by more than 1 %: {'FAIL, ' + ', '.join(worse) if worse else 'pass'}")
-    for relative, logs in fast_logs.items():
-        summary.append(f"effort 'fast' at {relative}, by 'best', geometric mean: {math.exp(sum(logs) / len(logs)):.3f}")
-    for (size, line), logs in chunk_logs.items():
-        summary.append(judged(f"chunks of {size >> 10} KB by one chunk", logs, line, CHUNK_FLOORS[size]))
+    for relative, ratios in of_fast.items():
+        summary.append(f"effort 'fast' at {relative}, by 'best', geometric mean: {geometric_mean(ratios):.3f}")
+    for (size, line), ratios in of_chunks.items():
+        summary.append(judged(f"chunks of {size >> 10} KB by one chunk", ratios, line, CHUNK_FLOORS[size]))
     head = origin(shlex.join(["python", "-m", "benchmarks.adaptive", *sys.argv[1:]]))
     report(console, head, LEGEND, summary, (table,), marker=MARKER, markdown=markdown, save=save)
 

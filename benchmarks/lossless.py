@@ -17,7 +17,7 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.fields import find_data
-from benchmarks.report import Floor, Rows, geometric_mean, origin, report
+from benchmarks.report import Floor, Rows, geometric_mean, mean_line, origin, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -194,11 +194,8 @@ def main(
         Floor("ratio of effort ratio by effort fast", 1.0, by_fast).line(),
     ]
     if of_small:
-        mean = geometric_mean(of_small)
-        judged = "pass" if mean >= SMALL_FLOOR else "FAIL"
-        findings.append(
-            f"ratio in chunks of 64 KiB by that of one chunk, geometric mean >= {SMALL_FLOOR}: {judged}; {mean:.3f}"
-        )
+        what = "ratio in chunks of 64 KiB by that of one chunk, geometric mean"
+        findings.append(mean_line(what, SMALL_FLOOR, of_small))
     head = origin(shlex.join(["python", "-m", "benchmarks.lossless", *sys.argv[1:]]))
     report(console, head, LEGEND, findings, [table], marker=MARKER, markdown=markdown, save=save)
 

@@ -142,6 +142,12 @@ class Floor:
         )
 
 
+def mean_line(what: str, floor: float, values: Sequence[float]) -> str:
+    """Return the finding: the geometric mean of ratios, and whether it reaches its floor."""
+    mean = geometric_mean(values)
+    return f"{what} >= {floor}: {'pass' if mean >= floor else 'FAIL'}; {mean:.3f}"
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean of positive numbers, NaN for none."""
     logs = [math.log(value) for value in values if value > 0]

@@ -119,13 +119,13 @@ inline void Alone::sort(U* numbers, std::uint32_t count, U* other) {
 
 // Sums `count` numbers, a multiple of 32, in an order that does not depend on the team: 32 sums of every 32nd number,
 // then sums of two neighbours each. A team has one thread or 32. `blocks`: a bit for each 32 numbers, 0 only if all of
-// them are 0; the first one stands for the 33rd again.
+// them are 0, for at most 1024 numbers.
 template <class Team, class Number>
 KFN double ordered_sum(const Team& team, std::uint32_t count, const Number& number, std::uint32_t blocks = ~0u) {
   if constexpr (Team::kSize == 1) {
     double sums[32] = {};
     for (std::uint32_t from = 0; from < count; from += 32) {
-      if ((blocks >> from / 32 % 32 & 1) == 0) continue;
+      if (from < 1024 && (blocks >> from / 32 & 1) == 0) continue;
       for (std::uint32_t i = 0; i < 32; ++i) sums[i] += number(from + i);
     }
     for (std::uint32_t by = 1; by < 32; by *= 2)

@@ -21,6 +21,12 @@ from .cases import (
     DTYPES,
     ENCODED_DIFFERENTLY,
     FOLDER,
+    GoldenCase,
+    RecordCase,
+    cases,
+    record_cases,
+)
+from .hand_made import (
     HAND_MADE,
     HAND_MADE_ADAPTIVE,
     HAND_MADE_BINS,
@@ -28,10 +34,6 @@ from .cases import (
     HAND_MADE_PARTICLES,
     HAND_MADE_PROGRESSIVE,
     HAND_MADE_STREAMS,
-    GoldenCase,
-    RecordCase,
-    cases,
-    record_cases,
 )
 
 FRAMES = sorted(FOLDER.glob("v*.pyf"))

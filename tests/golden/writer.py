@@ -16,7 +16,8 @@ from reference import decoder
 
 import pyfilter
 
-from .cases import FOLDER, GoldenCase, RecordCase, cases, hand_made, record_cases
+from .cases import FOLDER, GoldenCase, RecordCase, cases, record_cases
+from .hand_made import hand_made
 
 MANIFEST = "MANIFEST.sha256"
 

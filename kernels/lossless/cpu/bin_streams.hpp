@@ -79,8 +79,7 @@ struct OffsetReader {
   const std::uint8_t *from, *end;
   std::uint64_t bit = 0;
   bool failed = false;
-  bool copied = false;
-  std::uint8_t copy[2 * (kStep + kBeyond)];
+  std::uint8_t copy[2 * (kStep + kBeyond)] = {};
 
   std::uint64_t take(std::uint32_t count) {
     const auto bytes = static_cast<std::uint64_t>(end - from), at = bit / 8;
@@ -96,14 +95,12 @@ struct OffsetReader {
   }
   // Makes a step without escapes readable, if it begins before the end.
   KFN void prepare_step() {
-    if (copied || bit / 8 + kStep + kBeyond <= static_cast<std::uint64_t>(end - from)) return;
+    if (from == copy || bit / 8 + kStep + kBeyond <= static_cast<std::uint64_t>(end - from)) return;
     const auto left = static_cast<std::size_t>(end - from) - static_cast<std::size_t>(bit / 8);
     std::memcpy(copy, from + bit / 8, left);
-    std::memset(copy + left, 0, sizeof copy - left);
     from = copy;
     end = copy + left;
     bit %= 8;
-    copied = true;
   }
   bool is_beyond() const { return bit > 8 * static_cast<std::uint64_t>(end - from); }
   // Whether all bytes are used up, and the bits behind the last one are zero.
@@ -179,9 +176,7 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     state[i] = static_cast<std::int32_t>(x);
   }
   const std::uint8_t* words = stream.words;
-  OffsetReader in;
-  in.from = stream.offsets;
-  in.end = stream.offsets_end;
+  OffsetReader in{stream.offsets, stream.offsets_end};
   Ints x = Ints::load(state);
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);

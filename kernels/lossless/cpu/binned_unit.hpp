@@ -66,32 +66,26 @@ inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* num
     for (std::uint32_t i = 0; i < count; ++i) numbers[i] = wrapped(model.map.width, numbers[i]);
   return numbers;
 }
+// Adds up along a stride.
 template <class U>
-inline void add_up(const BinnedModel& model, std::uint32_t count, U* numbers) {
-  for (std::uint32_t k = model.strides; k-- > 0;) {
-    const std::uint32_t stride = model.stride[k];
-    if (stride < 16) {
-      for (std::uint32_t i = stride; i < count; ++i) numbers[i] = static_cast<U>(numbers[i] + numbers[i - stride]);
-      continue;
-    }
-    for (std::uint32_t from = stride; from < count; from += stride) {
-      const std::uint32_t length = std::min(stride, count - from);
-      U* const to = numbers + from;
+inline void add_along(std::uint32_t stride, std::uint32_t count, U* numbers) {
+  if (stride < 16) {
+    for (std::uint32_t i = stride; i < count; ++i) numbers[i] = static_cast<U>(numbers[i] + numbers[i - stride]);
+    return;
+  }
+  for (std::uint32_t from = stride; from < count; from += stride) {
+    const std::uint32_t length = std::min(stride, count - from);
+    U* const to = numbers + from;
 #pragma GCC ivdep
-      for (std::uint32_t i = 0; i < length; ++i)
-        to[i] = static_cast<U>(to[i] + numbers[static_cast<std::size_t>(from - stride) + i]);
-    }
+    for (std::uint32_t i = 0; i < length; ++i)
+      to[i] = static_cast<U>(to[i] + numbers[static_cast<std::size_t>(from - stride) + i]);
   }
 }
 
-// Remainders become changes, and back.
+// Remainders become changes; add_along() undoes it.
 template <class U>
 inline void take_changes(std::uint32_t count, U* remainders) {
   for (std::uint32_t i = count; i-- > 1;) remainders[i] = static_cast<U>(remainders[i] - remainders[i - 1]);
-}
-template <class U>
-inline void add_changes(std::uint32_t count, U* remainders) {
-  for (std::uint32_t i = 1; i < count; ++i) remainders[i] = static_cast<U>(remainders[i] + remainders[i - 1]);
 }
 
 // Encodes a stream: its head, and its bytes from `to` on. Returns the end of these. `room_end`: end of the memory at
@@ -225,8 +219,8 @@ inline Status decode_binned_unit(const Plan& base, const std::uint8_t* bytes, st
   if (streams == 2) PYF_TRY(decode_unit_stream<U>(plan, 1, heads[1], count, memory, at, end, memory.remainders));
   const auto padding = static_cast<std::size_t>(end - at);
   if (padding > 3 || std::any_of(at, end, [](std::uint8_t b) { return b != 0; })) return kBadBinnedSize;
-  add_up(model, count, memory.numbers);
-  if (model.map.changes) add_changes(count, memory.remainders);
+  for (std::uint32_t k = model.strides; k-- > 0;) add_along(model.stride[k], count, memory.numbers);
+  if (model.map.changes) add_along(1, count, memory.remainders);
   const std::uint64_t first = unit * model.unit_values, from = std::max(first, start),
                       to = std::min<std::uint64_t>(first + count, stop);
   if (from >= to) return kOk;

@@ -80,7 +80,8 @@ struct LagSearch {
     }
     chunk.team.wait();
   }
-  // The lag with the fewest bits among those that are not kept yet, lag 1 left out: bits, then the lag's number.
+  // Of the lags that are not kept yet the one with the fewest bits: the bits, and its number in the low 32 bits. Lag 1
+  // is left out.
   PYF_MODEL std::uint64_t next_best(const std::uint64_t* kept, std::uint32_t count) const {
     std::uint64_t best = kNone;
     each(chunk.team, lags, [&](std::uint32_t k) {
@@ -116,8 +117,8 @@ struct LagSearch {
   }
 };
 
-// Finds a lag that saves at least half a bit a value, and a second one that saves as much beside it, such as those of a
-// volume's rows and planes. A lag is the shortest one that is about as good as its multiples.
+// Finds a lag that saves at least half a bit a value, such as the length of a row. Multiples of a lag are about as
+// good: the shortest one is taken. A second lag, such as the size of a plane, must save half a bit more.
 template <class T, class Team>
 PYF_MODEL Strides find_lags(const Trained<T, Team>& chunk) {
   using Search = LagSearch<T, Team>;
@@ -141,14 +142,11 @@ PYF_MODEL Strides find_lags(const Trained<T, Team>& chunk) {
   for (std::uint32_t part = 2; part < shortest; ++part)
     if (lag % part == 0 && search.tested_bits({1, {part * search.apart}}) <= least + kAsGood) shortest = part;
   found = {1, {shortest * search.apart}};
-  if (shortest == lag) {
-    // a row's lag is often better alone than that of a plane, of which it is a part
-    for (std::uint32_t part = lag / 2; part > 1 && found.count == 1; --part)
-      if (lag % part == 0 && search.tested_bits({2, {part * search.apart, lag * search.apart}}) + kHalfBit <= least)
-        found = {2, {part * search.apart, lag * search.apart}};
-  } else if (search.tested_bits({2, {shortest * search.apart, lag * search.apart}}) + kHalfBit <= least) {
-    found = {2, {shortest * search.apart, lag * search.apart}};
-  }
+  // the second one: the lag that was found; if it is its own shortest one, it may be a plane's and a part of it a row's
+  const bool own = shortest == lag;
+  for (std::uint32_t part = own ? lag / 2 : shortest; part >= (own ? 2 : shortest) && found.count == 1; --part)
+    if (lag % part == 0 && search.tested_bits({2, {part * search.apart, lag * search.apart}}) + kHalfBit <= least)
+      found = {2, {part * search.apart, lag * search.apart}};
   return found;
 }
 

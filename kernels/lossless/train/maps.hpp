@@ -37,14 +37,9 @@ PYF_MODEL void find_shift(const Trained<T, Team>& chunk) {
   chunk.team.wait();
   NumberMap map = chunk.plain;
   map.kind = NumberKind::multiple;
-  std::uint32_t total = 0, fewer = 0, shift = 0;  // at most 3 % of the values have lower bits set
-  for (std::uint32_t i = 0; i < map.width; ++i) total += with[i];
-  for (std::uint32_t s = 0; s + 2 < map.width && 32 * fewer <= total; ++s) {
-    shift = s;
-    fewer += with[s];
-  }
-  if (total == 0 || shift < 3) return;
-  map.shift = shift < map.width - 2 ? shift : map.width - 2;
+  const LowZeros zeros = low_zeros(with, map.width, map.width - 2);
+  if (zeros.total == 0 || zeros.bits < 3) return;
+  map.shift = zeros.bits;
   chunk.add_map(map);
 }
 

@@ -21,12 +21,6 @@ struct GridSample {
   static constexpr double kLeastPlace = 0x1p-900;  // far above the smallest normal number
   static constexpr std::uint32_t kFewest = 64;
 
-  KFN static double value(U bits) {
-    if constexpr (sizeof(U) == 8)
-      return std::bit_cast<double>(bits);
-    else
-      return static_cast<double>(std::bit_cast<float>(bits));
-  }
   KFN static bool is_usable(double x) { return (x < kReach) & (x > -kReach); }
   KFN static int exponent(double x) {  // of a normal number
     return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047) - 1023;
@@ -77,23 +71,18 @@ struct SampleGaps {
       }
       return low;
     };
+    if (sample[0] == sample[count - 1]) return;
     const std::uint32_t second = first_above(sample[0]);
     if (second + 1 < count && value(second) - value(0) > value(count - 1) - value(second)) {
       sample += second;
       count -= second;
     }
-    std::uint32_t last = count - 1;  // the first of the largest values
-    for (std::uint32_t low = 0; low < last;) {
-      const std::uint32_t middle = (low + last) / 2;
-      if (sample[middle] < sample[count - 1])
-        low = middle + 1;
-      else
-        last = middle;
-    }
+    if (sample[0] == sample[count - 1]) return;
+    const std::uint32_t last = first_above(static_cast<U>(sample[count - 1] - 1));  // the first of the largest values
     if (last > 1 && value(last) - value(last - 1) > value(last - 1) - value(0)) count = last;
   }
   KFN double value(std::uint32_t i) const {
-    return Sample::value(pattern_of(chunk.plain, from_lowest(chunk.plain.width, sample[i])));
+    return float_value(pattern_of(chunk.plain, from_lowest(chunk.plain.width, sample[i])));
   }
   KFN double gap(std::uint32_t i) const { return value(i + 1) - value(i); }
   // Whether a gap is no multiple of the unit, or a wide one.
@@ -225,7 +214,7 @@ struct SampleGaps {
       U number = 0;
       if (!nearest_grid_number(map, pattern_of(map, pattern), number)) return;
       const U rest = static_cast<U>(pattern - grid_point(map, number));
-      const double error = Sample::value(pattern_of(map, grid_point(map, number))) - value(i);
+      const double error = float_value(pattern_of(map, grid_point(map, number))) - value(i);
       own += rest == 0 ? 1 : 0;
       close += (error <= 2 * last_place) & (error >= -2 * last_place) ? 1 : 0;
     });
@@ -282,7 +271,7 @@ PYF_MODEL void find_binary_grid(const SampleGaps<T, Team>& gaps) {
   chunk.team.wait();
   each(chunk.team, chunk.rated(), [&](std::uint32_t i) {
     if (i % chunk.runs.length == 0) return;
-    const double own = Sample::value(space.patterns[i]), before = Sample::value(space.patterns[i - 1]);
+    const double own = float_value(space.patterns[i]), before = float_value(space.patterns[i - 1]);
     const double change = own - before;
     if (!Sample::is_usable(own) || !Sample::is_usable(before) || change == 0) return;
     const auto bits = std::bit_cast<std::uint64_t>(change) | std::uint64_t{1} << 52;
@@ -290,18 +279,12 @@ PYF_MODEL void find_binary_grid(const SampleGaps<T, Team>& gaps) {
     chunk.team.add(with[lowest < 0 ? 0 : lowest > 63 ? 63 : lowest], 1);
   });
   chunk.team.wait();
-  std::uint32_t total = 0, fewer = 0;
-  int places = 0;
-  for (std::uint32_t i = 0; i < 64; ++i) total += with[i];
-  for (std::uint32_t s = 0; s < 64 && 32 * fewer <= total; ++s) {
-    places = static_cast<int>(s);
-    fewer += with[s];
-  }
+  const LowZeros zeros = low_zeros(with, 64, 64);
   NumberMap map = chunk.plain;
   map.kind = NumberKind::grid;
   map.product = true;
-  map.unit = Sample::power(last_place + places);
-  if (total >= Sample::kFewest && map.unit >= gaps.least_unit) chunk.add_map(map);
+  map.unit = Sample::power(last_place + static_cast<int>(zeros.bits));
+  if (zeros.total >= Sample::kFewest && map.unit >= gaps.least_unit) chunk.add_map(map);
 }
 
 // Finds a grid, unless find_shift() or find_grid() found one that is as coarse.
@@ -312,7 +295,7 @@ PYF_MODEL void find_measured_grid(const Trained<T, Team>& chunk) {
   auto& space = *chunk.space;
   const auto each_usable = [&](std::uint32_t begin, std::uint32_t end, const auto& note) {
     for (std::uint32_t i = begin; i < end; ++i)
-      if (Sample::is_usable(Sample::value(space.patterns[i]))) note(i);
+      if (Sample::is_usable(float_value(space.patterns[i]))) note(i);
   };
   const std::uint32_t usable =
       place_chosen(chunk.team, chunk.rated(), each_usable, [&](std::uint32_t i, std::uint32_t place) {

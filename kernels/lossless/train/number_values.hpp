@@ -58,14 +58,18 @@ KFN void fill_places(const Team& team, const NumberMap& map, std::uint32_t* slot
   team.wait();
 }
 
+// The value of a float's bit pattern.
+template <class U>
+KFN double float_value(U bits) {
+  if constexpr (sizeof(U) == 8)
+    return std::bit_cast<double>(bits);
+  else
+    return static_cast<double>(std::bit_cast<float>(bits));
+}
 // A value in units of a grid, from its base on, and whether the grid reaches so far (not to NaN).
 template <class U>
 KFN double grid_units(const NumberMap& map, U bits) {
-  double x = 0;
-  if constexpr (sizeof(U) == 8)
-    x = std::bit_cast<double>(bits);
-  else
-    x = static_cast<double>(std::bit_cast<float>(bits));
+  const double x = float_value(bits);
   return map.product ? (x - map.base) / map.unit : (x - map.base) * map.unit;
 }
 template <class U>

@@ -210,14 +210,14 @@ PYF_MODEL inline void drop_unused(BinModel& bins, std::uint32_t (&counts)[kBinLe
   bins.bins = kept;
 }
 
-// The parts of a chunk that a run and its neighbours lie in, the furthest first. Values of overlapping parts are looked
-// at once, if they may be joined.
-struct LevelsOfRun {
+// The parts of a chunk that a run and its neighbours lie in, the furthest first. Overlapping ones are joined, if they
+// may be, so that their symbols are found once.
+struct PartsOfRun {
   std::uint32_t length, parts = 0, distances = 0;
   std::uint32_t distance[kDistances + 1] = {};  // descending, the last one 0: the run itself
   std::uint32_t from[kDistances + 2] = {};      // the first distance of each part
 
-  LevelsOfRun(const BinnedParts& model, std::uint32_t of_run, bool joined) : length(of_run) {
+  PartsOfRun(const BinnedParts& model, std::uint32_t of_run, bool joined) : length(of_run) {
     for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) distance[distances++] = model.distance[k];
     std::sort(distance, distance + distances, std::greater<>());
     distance[distances++] = 0;
@@ -230,6 +230,29 @@ struct LevelsOfRun {
     return distance[from[part]] - distance[from[part + 1] - 1] + length;
   }
 };
+
+// Sums the levels of the neighbours of one run: space.sums. Returns the run's symbols; null if parts are joined that
+// depend on where they begin. By a team of one thread.
+template <class T, class Team>
+PYF_MODEL const std::uint8_t* sum_levels(const CountedStream<T, Team>& counted, const BinModel& bins, bool joined) {
+  auto& space = *counted.chunk.space;
+  const auto start = static_cast<std::int64_t>(space.starts[0]);
+  const std::uint32_t length = counted.runs.length();
+  const PartsOfRun near(counted.model, length, joined);
+  std::fill_n(space.sums, length, std::uint8_t{0});
+  const std::uint8_t* symbols = nullptr;
+  for (std::uint32_t part = 0; part < near.parts; ++part) {
+    const std::uint32_t furthest = near.distance[near.from[part]];
+    if (!counted.find_symbols(start - furthest, near.length_of(part)) && joined) return nullptr;
+    for (std::uint32_t k = near.from[part]; k < near.from[part + 1]; ++k) {
+      const std::uint32_t distance = near.distance[k];
+      symbols = space.symbols + (furthest - distance);
+      for (std::uint32_t i = 0; distance != 0 && i < length; ++i)
+        space.sums[i] = static_cast<std::uint8_t>(space.sums[i] + (start + i >= distance ? bins.level[symbols[i]] : 0));
+    }
+  }
+  return symbols;  // of the last distance, 0
+}
 
 // Counts symbols by the level of their neighbours: space.counts. Returns the bits of their offsets.
 template <class T, class Team>
@@ -247,29 +270,10 @@ PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, con
       note(space.counts[(levels + 2) >> 2][symbol], symbol);
     };
     if constexpr (Team::kSize == 1) {
-      const auto start = static_cast<std::int64_t>(space.starts[0]);  // of one run
-      const auto note_run = [&](bool joined) {
-        const LevelsOfRun near(model, length, joined);
-        std::uint32_t own = 0;  // where the run's own symbols are, in the last part
-        std::fill_n(space.sums, length, std::uint8_t{0});
-        for (std::uint32_t part = 0; part < near.parts; ++part) {
-          const std::uint32_t furthest = near.distance[near.from[part]];
-          if (!counted.find_symbols(start - furthest, near.length_of(part)) && joined) return false;
-          for (std::uint32_t k = near.from[part]; k < near.from[part + 1]; ++k) {
-            const std::uint32_t distance = near.distance[k], at = furthest - distance;
-            if (distance == 0)
-              own = at;
-            else
-              for (std::uint32_t i = 0; i < length; ++i)
-                space.sums[i] = static_cast<std::uint8_t>(
-                    space.sums[i] + (start + i >= distance ? bins.level[space.symbols[at + i]] : 0));
-          }
-        }
-        for (std::uint32_t i = 0; i < length; ++i) note_one(space.sums[i], space.symbols[own + i]);
-        return true;
-      };
       // Numbers of values that no grid reaches depend on where a part begins: such parts are not joined.
-      if (!note_run(true)) note_run(false);
+      const std::uint8_t* own = sum_levels(counted, bins, true);
+      if (own == nullptr) own = sum_levels(counted, bins, false);
+      for (std::uint32_t i = 0; i < length; ++i) note_one(space.sums[i], own[i]);
     } else {
       const NumberMap map = model.map;
       const FindPlace<U> place = chunk.place();

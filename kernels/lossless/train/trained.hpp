@@ -42,4 +42,20 @@ struct Trained {
   }
 };
 
+// The low bits that are zero in 97 % of the numbers, below `most`. with[s]: numbers whose lowest one bit is bit s, for
+// `count` bits.
+struct LowZeros {
+  std::uint32_t total = 0, bits = 0;  // total: numbers
+};
+KFN LowZeros low_zeros(const std::uint32_t* with, std::uint32_t count, std::uint32_t most) {
+  LowZeros found;
+  for (std::uint32_t s = 0; s < count; ++s) found.total += with[s];
+  std::uint32_t fewer = 0;  // numbers with a lower bit set
+  for (std::uint32_t s = 0; s < most && 32 * fewer <= found.total; ++s) {
+    found.bits = s;
+    fewer += with[s];
+  }
+  return found;
+}
+
 PYF_END_TARGET
