@@ -97,6 +97,11 @@ struct AdaptiveGrid {
   }
 };
 
+// The number of coders of a unit's stream, with so many refining passes: these have 32 values of a row side by side.
+KFN std::uint32_t states_of_unit(const AdaptiveGrid& grid, std::uint32_t levels) {
+  return levels != 0 && grid.kind != TileKind::line ? kTileRows : grid.most_rows();
+}
+
 AdaptiveGrid make_adaptive_grid(const Shape& shape, std::uint64_t values, bool across) noexcept;
 // Whether a shape has the axis that `across` needs.
 bool may_go_across(const Shape& shape) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layout in which a tile's rows run side by side as a skewed wavefront, and its lattices (docs/format.md, section
-// 14.4).
+// The layout in which a tile's rows run side by side as a skewed wavefront, and a tile's lattices (docs/format.md,
+// section 14.4).
 //
 // Value (z, y, x) of a tile is coded at step  z * period + lead + x + skew * y  in lane y. Step and lane are the
 // coordinates of a plain array, so a neighbour has the same distance in memory for all lanes. The cells are memory of a
@@ -43,21 +43,21 @@ struct Layout {
   KFN std::size_t before() const { return std::size_t{kLaneStride} * (reach + 32); }
   KFN std::size_t floats() const { return before() + std::size_t{kLaneStride} * (steps() + reach + 32); }
 };
-KFN Layout make_layout(TileKind kind, bool refining, std::uint32_t planes, std::uint32_t rows, std::uint32_t columns) {
+KFN Layout make_layout(TileKind kind, std::uint32_t planes, std::uint32_t rows, std::uint32_t columns) {
   Layout l{planes, rows, columns, kSkew, 4, 4};
   if (kind == TileKind::volume) {
-    l.lead = l.trail = refining ? 3 : 2;
+    l.lead = l.trail = 2;
     l.reach = 3 * l.period();
   }
   if (kind == TileKind::line) {
     l.skew = 0;
     l.lead = kLineReach;
-    l.trail = refining ? 8 : 0;
+    l.trail = 0;
   }
   l.plane_cells = CellIndex{kLaneStride} * static_cast<CellIndex>(l.period());
   return l;
 }
-inline constexpr std::size_t kMostWaveFloats = kLaneStride * (kMostSteps + 6 * 70 + 64);
+inline constexpr std::size_t kMostWaveFloats = kLaneStride * (kMostSteps + 6 * 70 + 64);  // more than Refinement's
 
 // Values of a tile, row by row. A lattice has every 2^log2-th value along each axis.
 struct Dense {

@@ -97,13 +97,14 @@ KFN bool set_exists(const PassModel& pass, TileKind kind, std::uint32_t set) {
 
 // Whether the values of a set may use a candidate.
 KFN bool tap_allowed(const PassModel& pass, TileKind kind, std::uint32_t set, Tap tap) {
-  if (pass.refining) {
-    const bool causal = tap.z < 0 || (tap.z == 0 && (tap.y < 0 || (tap.y == 0 && tap.x < 0)));
-    std::uint32_t there = set ^ static_cast<std::uint32_t>(tap.x & 1);
+  if (pass.refining) {  // of a class whose turn is before, or at an earlier step (refine.hpp) of the same class
+    const std::uint32_t own = set & 7;
+    std::uint32_t there = own ^ static_cast<std::uint32_t>(tap.x & 1);
     if (kind != TileKind::line) there ^= static_cast<std::uint32_t>(tap.y & 1) << 1;
     if (kind == TileKind::volume) there ^= static_cast<std::uint32_t>(tap.z & 1) << 2;
-    const int odd = std::popcount(set & 7), odd_there = std::popcount(there & 7);
-    return odd_there < odd || (odd_there == odd && causal);
+    if (there == own) return tap.z == 0 && tap.x + tap.y < 0;
+    const int odd = std::popcount(own), odd_there = std::popcount(there);
+    return odd_there < odd || (odd_there == odd && there < own);
   }
   if (set < kBorderSets) return true;
   if ((set & 4) != 0 && tap.z < 0) return false;

@@ -29,11 +29,15 @@ inline constexpr std::size_t kMostSteps = 2400;
 
 // Candidates of the first pass, which knows nothing of its lattice: neighbours that are coded earlier.
 const TapList& causal_taps(TileKind kind);
-// Candidates of a refining pass, which knows the points whose coordinates are all even. It codes points with one odd
-// coordinate first, those with three last.
+// Candidates of a refining pass, which knows the points whose coordinates are all even (refine.hpp).
 const TapList& refining_taps(TileKind kind);
-// The kCodeTaps neighbours whose codes foretell the size of the next code.
-const Tap* code_taps(TileKind kind, bool refining);
+// The kCodeTaps neighbours whose codes foretell the size of the next code: of the first pass, and of the turns of
+// others, by parity.
+const Tap* causal_codes(TileKind kind);
+struct RefiningCodes {
+  Tap of[8][kCodeTaps] = {};
+};
+const RefiningCodes& refining_codes(TileKind kind);
 // The neighbours whose range of values does the same.
 struct RangeTaps {
   std::uint32_t count;
@@ -44,7 +48,8 @@ const RangeTaps& range_taps(TileKind kind);
 // All of these lists for one kind of tiles, as a value.
 struct AdaptiveTaps {
   TapList causal, refining;
-  Tap causal_codes[kCodeTaps], refining_codes[kCodeTaps];
+  Tap causal_codes[kCodeTaps];
+  RefiningCodes refining_codes;
   RangeTaps ranges;
 };
 AdaptiveTaps adaptive_taps(TileKind kind) noexcept;

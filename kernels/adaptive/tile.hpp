@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile as a wavefront: predictions from reconstructed values, step by step, in 32 rows side by side (docs/format.md,
-// section 14.4). Encoder, decoder and training use the same arrays.
+// The first pass over a tile as a wavefront: predictions from reconstructed values, step by step, in 32 rows side by
+// side (docs/format.md, section 14.4). Encoder, decoder and training use the same arrays. refine.hpp has other passes.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,6 @@ struct KindOf {
 
   TileKind kind = TileKind::line;
   std::uint32_t range_taps = 0;
-  PYF_ON_LANES static bool refines(const WavePass& pass) { return pass.refining; }
 };
 
 // Memory of a pass over a tile: reconstructed values and sizes of codes, in the wavefront's layout.
@@ -36,14 +35,12 @@ struct WaveOf : KindOf<Cells> {
   typename KindOf<Cells>::Sizes sizes = {};
   const WavePass* pass = nullptr;
 
-  PYF_ON_LANES bool refines() const { return KindOf<Cells>::refines(*pass); }
-
   CellIndex tap[kMostCandidates];
   CellIndex code_tap[kCodeTaps];
   std::uint32_t features = 0;  // neighbours whose codes have a scale above 0, the nearest last
   std::uint8_t feature[kCodeTaps];
   CellIndex range_tap[kRangeTaps];
-  CellIndex near[3], next[3];  // neighbours along x, y and z: before and behind
+  CellIndex near[3];  // the neighbours before, along x, y and z
 
   PYF_ON_LANES void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes,
                                    const RangeTaps& ranges) {
@@ -57,7 +54,6 @@ struct WaveOf : KindOf<Cells> {
     near[0] = layout.distance({0, 0, -1});
     near[1] = layout.distance({0, -1, 0});
     near[2] = layout.distance({-1, 0, 0});
-    for (int axis = 0; axis < 3; ++axis) next[axis] = -near[axis];
   }
 
   // Writes a lane's value to a cell. For the first plane also writes the copy in the plane before it.
@@ -104,20 +100,6 @@ struct Place {
     z = z - wrapped;
   }
   PYF_ON_LANES Ints active() const { return (x >= Ints::all(0)) & (x < lengths) & (z < Ints::all(planes)); }
-  // The lanes with a value to code. A refining pass takes one turn for each number of odd coordinates, from 1.
-  template <class Wave>
-  PYF_ON_LANES Ints coded(const Wave& wave, std::uint32_t turn) const {
-    if (!wave.refines()) return active();
-    return active() & (odd_coordinates(wave.kind) == Ints::all(static_cast<std::int32_t>(turn)));
-  }
-  // The number of odd coordinates. A refining pass codes values in this order; values with none are known.
-  PYF_ON_LANES Ints odd_coordinates(TileKind kind) const {
-    const Ints one = Ints::all(1);
-    Ints odd = x & one;
-    if (kind != TileKind::line) odd = odd + (y & one);
-    if (kind == TileKind::volume) odd = odd + (z & one);
-    return odd;
-  }
   // The border bits of a causal pass, which select a set of weights; 0 inside the tile.
   PYF_ON_LANES Ints border(TileKind kind) const {
     const Ints zero = Ints::all(0);
@@ -126,56 +108,33 @@ struct Place {
     if (kind == TileKind::volume) bits = bits | ((z == zero) & Ints::all(4));
     return bits;
   }
-  PYF_ON_LANES Ints parity(TileKind kind) const {
-    const Ints one = Ints::all(1);
-    Ints p = x & one;
-    if (kind != TileKind::line) p = p | ((y & one) + (y & one));
-    if (kind == TileKind::volume) p = p | ((z & one) + (z & one) + (z & one) + (z & one));
-    return p;
-  }
 };
 
 // A decoder's knowledge of the lanes' values before it reads their codes.
 struct Expected {
   Floats value, range, distance;
   Ints set;
+  Floats sizes;  // of a refining pass: what the context's m is without range and distance
 };
 
 template <class Wave>
-PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
+PYF_ON_LANES Expected expect_in_wave(const Wave& wave, const Place& place, std::uint32_t step) {
   const WavePass& pass = *wave.pass;
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
-  Floats low = value_at(wave.range_tap[0]), high = low, near = low;
-  if (wave.refines()) {  // neighbours along the odd coordinates
-    near = Floats::all(0);
-    low = Floats::all(3e38f);
-    high = Floats::all(-3e38f);
-    for (std::uint32_t axis = static_cast<std::uint32_t>(wave.kind); axis-- > 0;) {
-      const Ints odd = ((axis == 0 ? place.x : axis == 1 ? place.y : place.z) & Ints::all(1)) == Ints::all(1);
-      const Floats before = value_at(wave.near[axis]), behind = value_at(wave.next[axis]);
-      near = select(odd, before, near);
-      low = select(odd, least(low, least(before, behind)), low);
-      high = select(odd, most(high, most(before, behind)), high);
-    }
-  } else {
-    for (std::uint32_t i = 1; i < wave.range_taps; ++i) {
-      const Floats v = value_at(wave.range_tap[i]);
-      low = least(low, v);
-      high = most(high, v);
-    }
+  const Floats near = value_at(wave.range_tap[0]);
+  Floats low = near, high = near;
+  for (std::uint32_t i = 1; i < wave.range_taps; ++i) {
+    const Floats v = value_at(wave.range_tap[i]);
+    low = least(low, v);
+    high = most(high, v);
   }
   Expected e;
   e.range = high - low;
-  Ints border = Ints::all(0), set = Ints::all(0);
+  Ints set = Ints::all(0);
   for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) set = set - (e.range >= Floats::all(pass.thresholds[i]));
-  if (wave.refines()) {
-    set = set + set + set + set;
-    set = set + set + place.parity(wave.kind);
-  } else {
-    border = place.border(wave.kind);
-    set = select(border == Ints::all(0), set, border + Ints::all(kBorderSets));
-  }
+  const Ints border = place.border(wave.kind);
+  set = select(border == Ints::all(0), set, border + Ints::all(kBorderSets));
   e.set = set;
   const Floats sum = weighted_values(wave, at, set);
   e.value = sum;
@@ -185,34 +144,23 @@ PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t
   return e;
 }
 
-// The context level of each lane. `at`: the step's cell.
-template <class Wave>
-PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
-  const Floats m = weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set);
+// The context level of each lane, by its m.
+PYF_ON_LANES Ints level_of(const Floats& m) {
   const Ints level = shift_right(bits_of(m), 21) - Ints::all((127 - 6) * 4);
   const Ints low = select(level < Ints::all(0), Ints::all(0), level);
   return select(low < Ints::all(kContextLevels), low, Ints::all(kContextLevels - 1));
 }
-
+// `at`: the step's cell.
 template <class Wave>
-PYF_ON_LANES Ints context_level(const Wave& wave, const Expected& e, std::uint32_t step) {
-  return context_level_at(wave, e, cell_of_step(step, 0));
+PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
+  return level_of(weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set));
 }
 
 // The substitute for special values in predictions: the mean of the neighbours along and across the row, if present.
 template <class Wave>
-PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
+PYF_ON_LANES Floats stand_in_of_wave(const Wave& wave, const Place& place, std::uint32_t step) {
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
-  if (wave.refines()) {
-    Floats mean = Floats::all(0);
-    for (std::uint32_t axis = static_cast<std::uint32_t>(wave.kind); axis-- > 0;) {
-      const Ints odd = ((axis == 0 ? place.x : axis == 1 ? place.y : place.z) & Ints::all(1)) == Ints::all(1);
-      const Floats both = value_at(wave.near[axis]) + value_at(wave.next[axis]);
-      mean = select(odd, both * Floats::all(0.5f), mean);
-    }
-    return mean;
-  }
   const Floats left = value_at(wave.near[0]);
   if (wave.kind == TileKind::line) return as_floats(bits_of(left) & ~(place.x == Ints::all(0)));
   const Floats above = value_at(wave.near[1]);
@@ -224,14 +172,13 @@ PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t
   return select(first_column & first_row, none, mean);
 }
 
-// Stores the lanes of `bits`. A causal pass also writes their copies outside the tile.
+// Stores the lanes of `bits`, and their copies outside the tile.
 template <class Wave>
 PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits,
                                const Ints& active, const Floats& values) {
   const Layout& l = wave.layout;
   const CellIndex at = cell_of_step(step, place.cell), row = l.step_cells;
   store_cells(wave.values, at, active, values);
-  if (wave.refines()) return;
   const Ints first_plane = active & (place.z == Ints::all(0));
   const std::uint32_t first_plane_bits = wave.kind == TileKind::volume ? bits_of_condition(first_plane) : 0;
   if (first_plane_bits != 0) store_cells(wave.values, at - l.plane_cells, first_plane, values);
@@ -259,10 +206,10 @@ struct CodedStep {
 
 // The encoder's closed loop. t: the numbers to code; masks: of the lanes in `bits` that have a special value, a value
 // to be stored, and one that must keep its r.
-template <class Wave>
-PYF_ON_LANES CodedStep code_step(const Wave& wave, const Place& place, std::uint32_t step, const Expected& e,
-                                 const Floats& t, const Floats& unit, const Floats& per_unit, std::uint32_t bits,
-                                 std::uint32_t sentinel, std::uint32_t wanted_exact, std::uint32_t kept) {
+template <class Step>
+PYF_ON_LANES CodedStep code_step(const Step& step, const Expected& e, const Floats& t, const Floats& unit,
+                                 const Floats& per_unit, std::uint32_t bits, std::uint32_t sentinel,
+                                 std::uint32_t wanted_exact, std::uint32_t kept) {
   const Floats difference = t - e.value;
   const Ints fits = absolute(difference) < Floats::all(kFarthest);
   const std::uint32_t exact = (wanted_exact | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
@@ -275,7 +222,7 @@ PYF_ON_LANES CodedStep code_step(const Wave& wave, const Place& place, std::uint
     s.code = as_floats(bits_of(s.code) & ~is_origin);
   }
   if ((sentinel | exact) != 0) {
-    const Floats other = stand_in(wave, place, step);
+    const Floats other = step.stand_in();
     const Ints usable = absolute(t) < Floats::all(kFarthest);
     const Ints is_exact = condition_of_bits(exact), is_special = condition_of_bits(sentinel | exact);
     s.value = select(is_special, select(is_exact & usable, t, other), s.value);
@@ -284,14 +231,11 @@ PYF_ON_LANES CodedStep code_step(const Wave& wave, const Place& place, std::uint
   return s;
 }
 
-// The number of turns of a pass through its lattice.
-PYF_ON_LANES std::uint32_t turns_of(bool refining, TileKind kind) {
-  return refining ? static_cast<std::uint32_t>(kind) : 1;
-}
-
 // The masks of six earlier neighbours of each lane's value: the context of the value's own flag.
 struct MaskNeighbours {
   std::uint32_t words[6];
+
+  MaskNeighbours() = default;
 
   // masks[s] is the mask of step s; steps before the first have 0.
   template <class Wave, class Masks>
@@ -314,6 +258,38 @@ struct MaskNeighbours {
     std::uint32_t context = 0;
     for (std::uint32_t i = 0; i < 6; ++i) context |= (words[i] >> lane & 1) << i;
     return context;
+  }
+};
+
+// A point of a lattice.
+struct LatticePoint {
+  std::uint32_t z, y, x;
+};
+
+// A step of the first pass, as encoder and decoder see it. RefinedStep (refine.hpp) has the same functions.
+template <class Wave, class Masks>
+struct WaveStep {
+  Wave& wave;
+  const Place& place;
+  std::uint32_t step;
+  Masks masks;  // of the steps
+
+  PYF_ON_LANES CellIndex at() const { return cell_of_step(step, place.cell); }
+  PYF_ON_LANES Expected expect() const { return expect_in_wave(wave, place, step); }
+  PYF_ON_LANES Ints level(const Expected& e) const { return context_level_at(wave, e, at()); }
+  PYF_ON_LANES MaskNeighbours near_masks() const { return {wave, masks, step}; }
+  PYF_ON_LANES auto& mask() const { return masks[static_cast<std::ptrdiff_t>(step)]; }
+  PYF_ON_LANES Floats stand_in() const { return stand_in_of_wave(wave, place, step); }
+  PYF_ON_LANES void store(std::uint32_t bits, const Ints& active, const Floats& values) const {
+    store_values(wave, place, step, bits, active, values);
+  }
+  PYF_ON_LANES void store_sizes(const Ints& active, const Floats& sizes) const {
+    store_cells(wave.sizes, at(), active, sizes);
+  }
+  PYF_ON_LANES LatticePoint point(std::uint32_t lane) const {
+    const Layout& l = wave.layout;
+    const std::uint32_t along = step - l.lead - l.skew * lane;
+    return {along / l.period(), lane, along % l.period()};
   }
 };
 

@@ -16,7 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .adaptive_grid import LINE, PLANE, VOLUME, Grid, make_grid
-from .adaptive_model import LEVELS, NEAR, RANGES, SUM, Floats, Model, Pass, Tap, features, parse_model
+from .adaptive_model import (
+    LEVELS,
+    NEAR,
+    RANGES,
+    SUM,
+    Floats,
+    Model,
+    Pass,
+    Tap,
+    features,
+    parse_model,
+    refining_features,
+)
 from .header import Header, require
 from .parts import Array, parse_directory
 from .streams import ESCAPE, LOWEST, Stream, Table, raw_bits, smallest
@@ -24,10 +36,11 @@ from .streams import ESCAPE, LOWEST, Stream, Table, raw_bits, smallest
 Ints = NDArray[np.int64]
 
 INNER, MOST_SYMBOL = 3, 79
+CODED, SENTINEL, STORED = 0, 1, 2  # kinds of values
+TURNS = (0, 1, 2, 4, 3, 5, 6, 7)  # parities in the order of their turns, the known one first
 EXACT, ORIGIN = 254, 253
 FARTHEST, MOST_SIZE, TAME = 262143.0, 1 << 20, 2.0**64
-LEAD_TRAIL = {(PLANE, 0): (4, 4), (PLANE, 1): (4, 4), (VOLUME, 0): (2, 2), (VOLUME, 1): (3, 3), (LINE, 0): (24, 0),
-              (LINE, 1): (24, 8)}  # fmt: skip
+LEAD_TRAIL = {PLANE: (4, 4), VOLUME: (2, 2), LINE: (24, 0)}
 
 
 def fma(a: Array, b: Array, c: Array) -> Floats:
@@ -130,7 +143,10 @@ class Origin:
 
 
 class Lattice:
-    """A pass over a tile: `v` and `sizes` of what is decoded, of its points."""
+    """A pass over a tile: `v` and `sizes` of what is decoded, of its points. `when`: the step at which each is coded.
+
+    The steps of a turn follow those of the turns before. Known points have step -1.
+    """
 
     def __init__(self, p: Pass, kind: int, tile: Array, sizes: Array, kinds: Array, lengths: Ints) -> None:
         self.p, self.kind = p, kind
@@ -139,39 +155,49 @@ class Lattice:
         self.cut = (*cut, slice(None, None, stride))
         self.v, self.sizes, self.kinds = tile[self.cut], sizes[self.cut], kinds[self.cut]  # views
         self.lengths = -(-lengths[self.cut[1]] // stride)
-        self.lead, trail = LEAD_TRAIL[kind, int(p.refining)]
         self.planes, self.rows, columns = self.v.shape
-        self.period = self.lead + columns + trail
-        self.skew = 0 if kind == LINE else 2
+        lead, trail = LEAD_TRAIL[kind]
+        self.period = lead + columns + trail
         self.taps = np.array(p.taps, np.int64).reshape(-1, 3)
-        self.features = np.array(features(kind, p.refining), np.int64)
-        masks = self.planes * self.period + self.skew * self.rows
-        self.masks = np.zeros((masks, self.rows), bool)  # [step, lane]
+        every: Array = np.indices(self.v.shape)
+        self.z, self.y, self.x = every
+        self.inside = self.x < self.lengths[self.y]
+        self.parity = np.zeros_like(self.x)
+        self.half, self.lane = np.zeros_like(self.x), self.y
         if p.refining:
-            z, y, x = np.nonzero(self.kinds == SENTINEL)
-            self.masks[self.step(z, y, x), y] = True
+            self.place()
+        else:
+            self.when = self.z * self.period + lead + self.x + (2 * self.y if kind != LINE else 0)
+        self.masks = np.zeros((int(self.when.max()) + 1, 32), bool)  # of pass 0: [step, lane]
 
-    def step(self, z: Any, y: Any, x: Any) -> Any:
-        return z * self.period + self.lead + x + self.skew * y
+    def place(self) -> None:
+        """Parities, steps and lanes in a refining pass."""
+        z, y, x = self.z, self.y, self.x
+        deep, high = self.kind == VOLUME, self.kind != LINE
+        self.parity = x % 2 + (y % 2 * 2 if high else 0) + (z % 2 * 4 if deep else 0)
+        z, y, x = z // 2, y // 2 if high else y, x // 2
+        planes, columns = -(-self.planes // 2), -(-self.v.shape[2] // 2)
+        split = -(-(planes if deep else columns) // 2)
+        if high:
+            self.half = ((z if deep else x) >= split).astype(np.int64)
+        step = (z - self.half * split) * (columns + 4) + x + y if deep else x - self.half * split + (y if high else 0)
+        self.lane = 16 * self.half + y if high else y
+        turn = np.argsort(TURNS)[self.parity]
+        self.when = np.where(self.parity == 0, -1, step + turn * (int(step.max()) + 1))
 
     def turns(self) -> Iterator[tuple[int, Ints, Ints, Ints]]:
         """Steps, and what is coded in each: z, y, x."""
-        every: Array = np.indices(self.v.shape)
-        z, y, x = every
-        inside = x < self.lengths[y]
-        odd: Array = x % 2 + (y % 2 if self.kind != LINE else 0) + (z % 2 if self.kind == VOLUME else 0)
-        for turn in range(1, self.kind + 1) if self.p.refining else (0,):
-            chosen = inside & (odd == turn) if self.p.refining else inside
-            coordinates = np.array([z[chosen], y[chosen], x[chosen]])
-            steps = self.step(*coordinates)
-            order = np.lexsort((coordinates[1], steps))
-            steps, coordinates = steps[order], coordinates[:, order]
-            for step in sorted(set(steps.tolist())):
-                cz, cy, cx = coordinates[:, slice(*np.searchsorted(steps, [step, step + 1]))]
-                yield step, cz, cy, cx
+        chosen = self.inside & (self.when >= 0)
+        coordinates = np.array([self.z[chosen], self.y[chosen], self.x[chosen]])
+        steps = self.when[chosen]
+        order = np.lexsort((self.lane[chosen], steps))
+        steps, coordinates = steps[order], coordinates[:, order]
+        for step in sorted(set(steps.tolist())):
+            cz, cy, cx = coordinates[:, slice(*np.searchsorted(steps, [step, step + 1]))]
+            yield step, cz, cy, cx
 
     def at(self, z: Ints, y: Ints, x: Ints, taps: Ints) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
-        """Where the neighbours are that stand for `taps`, [lane, tap], and whether they are inside."""
+        """Where the neighbours are that stand for `taps`, [lane, tap], and whether they are inside and decoded."""
         nz, ny, nx = z[:, None] + taps[:, 0], y[:, None] + taps[:, 1], x[:, None] + taps[:, 2]
         out = (nz < 0) | (nz >= self.planes) | (ny < 0) | (ny >= self.rows)
         nz, ny = np.minimum(np.maximum(nz, 0), self.planes - 1), np.minimum(np.maximum(ny, 0), self.rows - 1)
@@ -179,6 +205,8 @@ class Lattice:
         out |= (nx < 0) | (nx >= ends)
         nx = np.minimum(np.maximum(nx, 0), ends - 1)
         if self.p.refining:
+            same = self.parity[nz, ny, nx] == self.parity[z, y, x][:, None]
+            out |= same & (self.when[nz, ny, nx] >= self.when[z, y, x][:, None])
             nx = nx - nx % 2 * out
             ny = ny - ny % 2 * out if self.kind != LINE else ny
             nz = nz - nz % 2 * out if self.kind == VOLUME else nz
@@ -193,7 +221,7 @@ class Lattice:
         p, lanes = self.p, np.arange(z.size)
         own = np.zeros_like(z)
         if p.refining:
-            own = x % 2 + (y % 2 * 2 if self.kind != LINE else 0) + (z % 2 * 4 if self.kind == VOLUME else 0)
+            own = self.parity[z, y, x]
             near = self.values(z, y, x, [(0, 0, -1), (0, 0, 1), (0, -1, 0), (0, 1, 0), (-1, 0, 0), (1, 0, 0)])
             odd = (own[:, None] >> np.arange(6) // 2 & 1) == 1
             highest = np.where(odd, near, -np.inf).max(axis=1)
@@ -220,10 +248,10 @@ class Lattice:
         distances = np.abs(prediction - rest)
         ranges, distances = (np.where(border, np.float32(0), a) for a in (ranges, distances))
         scales = p.scales[own]
-        where, inside = self.at(z, y, x, self.features)
+        where, inside = self.at(z, y, x, np.array(self.features(int(own[0])), np.int64))
         sizes = np.where(inside, self.sizes[where], 0).astype(np.float32)
         m = scales[:, 18]
-        for i in reversed(range(len(self.features))):
+        for i in reversed(range(sizes.shape[1])):
             m = fma(scales[:, i], sizes[:, i], m)
         m = fma(scales[:, 16], ranges, m)
         m = fma(scales[:, 17], distances, m)
@@ -250,17 +278,23 @@ class Lattice:
             b = v(0, -1, 0) if y > 0 else a
         return float(np.float32(a + b)) * 0.5  # the sum of two binary32 in f64, rounded: as in binary32
 
-    def context(self, step: int, y: int) -> int:
+    def features(self, parity: int) -> list[Tap]:
+        """Neighbours whose codes count."""
+        return refining_features(self.kind, parity) if self.p.refining else features(self.kind)
+
+    def context(self, step: int, z: int, y: int, x: int) -> int:
         """Of a flag."""
+        if self.p.refining:
+            taps = np.array(self.features(int(self.parity[z, y, x]))[:6], np.int64)
+            where, known = self.at(np.array([z]), np.array([y]), np.array([x]), taps)
+            special = known & (self.kinds[where] == SENTINEL) & (self.half[where] == self.half[z, y, x])
+            return sum(1 << i for i, flag in enumerate(special[0]) if flag)
         if self.kind == LINE:
             near = [(i, y) for i in range(1, 7)]
         else:
             near = [(1, y), (2, y - 1), (1, y - 1), (3, y - 1), (2, y)]
             near += [(self.period, y) if self.kind == VOLUME else (4, y - 2)]
         return sum(1 << i for i, (s, lane) in enumerate(near) if lane >= 0 and step >= s and self.masks[step - s, lane])
-
-
-CODED, SENTINEL, STORED = 0, 1, 2
 
 
 def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid: Grid, offset: float) -> Array:
@@ -274,18 +308,19 @@ def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid
         stored_values = exact[lattice.cut]
         for step, z, y, x in lattice.turns():
             special = np.zeros(z.shape, bool)
+            lanes = lattice.lane[z, y, x].tolist()
             if has_masks:
-                for i, lane in enumerate(y):
-                    frequency = model.mask_frequencies[lattice.context(step, int(lane))]
-                    special[i] = unit.flag(int(lane), frequency)
-            lattice.masks[step, y[special]] = True
+                for i, lane in enumerate(lanes):
+                    frequency = model.mask_frequencies[lattice.context(step, int(z[i]), int(y[i]), int(x[i]))]
+                    special[i] = unit.flag(lane, frequency)
+            lattice.masks[step, y[special]] = not p.refining
             prediction, levels = lattice.expect(z, y, x)
             coded = np.flatnonzero(~special)
             tables = [model.tables[model.table_of_level[level]] for level in levels[coded]]
-            residuals, stored = unit.residuals([int(lane) for lane in y[coded]], tables)
+            residuals, stored = unit.residuals([lanes[i] for i in coded], tables)
             new = np.zeros(z.shape, np.float32)
             codes = np.zeros(z.shape, np.int64)
-            for i, lane in enumerate(int(lane) for lane in y):
+            for i, lane in enumerate(lanes):
                 at = z[i], y[i], x[i]
                 if special[i]:
                     new[i], lattice.kinds[at] = lattice.mean(*(int(c) for c in at)), SENTINEL
@@ -298,7 +333,7 @@ def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid
                     stored_values[at], lattice.kinds[at] = stored[lane], STORED
                     r = np.float32((np.float64(stored[lane]) - offset) * (1 / header.step))
                     new[i] = r if abs(r) < FARTHEST else lattice.mean(*(int(c) for c in at))
-            is_code = np.array([int(lane) in residuals for lane in y])
+            is_code = np.array([lane in residuals for lane in lanes])
             reconstructed = fma(codes.astype(np.float32), np.full(z.shape, p.unit, np.float32), prediction)
             lattice.v[z, y, x] = np.where(is_code, reconstructed, new)
             lattice.sizes[z, y, x] = np.minimum(np.abs(codes), MOST_SIZE)
@@ -309,6 +344,11 @@ def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid
     values[kinds == SENTINEL] = header.sentinel
     found: Array = np.where(kinds == STORED, exact, values)
     return found
+
+
+def states_of(grid: Grid, model: Model) -> int:
+    """The number of states of a unit."""
+    return 32 if len(model.passes) > 1 and grid.kind != LINE else grid.most_rows
 
 
 def decode_adaptive(frame: bytes, header: Header) -> Array:
@@ -334,7 +374,7 @@ def decode_adaptive(frame: bytes, header: Header) -> Array:
                     unit.end()
                 first, last = (start + 4 * int(offset_) for offset_ in offsets[number // per_unit :][:2])
                 tiles = min(per_unit, grid.tiles - number)
-                unit = Unit(frame[first:last], grid.most_rows, tiles, model, header)
+                unit = Unit(frame[first:last], states_of(grid, model), tiles, model, header)
             assert unit is not None
             has_masks = bool(unit.masks >> number % per_unit & 1)
             values = decode_tile(places, unit, has_masks, model, grid, offset)

@@ -45,29 +45,42 @@ def candidates(kind: int, refining: bool) -> list[Tap]:
     else:
         found = [(z, y, x) for z, y, x in product((-1, 0, 1), (-1, 0, 1), (-1, 0, 1)) if (z, y, x) != (0, 0, 0)]
         found += [t for f in (-3, 3) for t in ((0, 0, f), (0, f, 0), (f, 0, 0))]
-        found += [(0, 0, -2), (0, -2, 0), (-2, 0, 0)]
+        found += [(0, 0, -2), (0, -2, 0)]
         found = [(z, y, x) for z, y, x in found if (kind != LINE or y == 0) and (kind == VOLUME or z == 0)]
         if kind == LINE:
             found += [(0, 0, x) for x in (-4, 5, -5, -6)]
-    return sorted(found, key=lambda t: 1000 * t[0] + t[2] + 2 * t[1])
+    found.sort(key=lambda t: 1000 * t[0] + t[2] + 2 * t[1])
+    return sorted(found, key=lambda t: refining and parity(t) == 0)
 
 
-def features(kind: int, refining: bool) -> list[Tap]:
-    """Neighbours of features 0 to 15."""
+def may_use(own: int, tap: Tap) -> bool:
+    """Whether a parity may use a neighbour, in a refining pass."""
+    other = own ^ parity(tap)
+    if other == own:
+        return tap[0] == 0 and tap[2] + tap[1] < 0
+    return (other.bit_count(), other) < (own.bit_count(), own)
+
+
+def refining_features(kind: int, own: int) -> list[Tap]:
+    """Neighbours of features 0 to 15 of a parity, in a refining pass."""
+    z, y, x = (3 if kind == VOLUME else 0), (4 if kind != LINE else 0), (4 if kind != LINE else 12)
+    box = product(range(-z, z + 1), range(-y, y + 1), range(-x, x + 1))
+    near = 2 if kind != LINE else 12
+    found = [tap for tap in box if may_use(own, tap) and (parity(tap) or max(map(abs, tap)) <= near)]
+    return sorted(found, key=lambda t: (parity(t) != 0, sum(c * c for c in t), t))[:16]
+
+
+def features(kind: int) -> list[Tap]:
+    """Neighbours of features 0 to 15, in pass 0."""
     if kind == LINE:
-        back = [(0, 0, -x) for x in range(1, 13 if refining else 17)]
-        return back + [(0, 0, x) for x in (1, 3, 5, 7)] if refining else back
+        return [(0, 0, -x) for x in range(1, 17)]
     if kind == PLANE:
         found = [(0, 0, -1), (0, 0, -2), (0, 0, -3), *((0, -1, x) for x in range(-2, 2))]
         found += [(0, -2, x) for x in range(-1, 2)]
         found += [(0, -3, 0), (0, -1, -3), (0, 0, -4), (0, -2, -2), (0, -3, -1), (0, -3, 1)]
-        return ([(0, 1, -1), (0, 1, 0), (0, 1, 1), (0, 0, 1), *found] if refining else found)[:16]
-    if not refining:
-        found = [(0, 0, -1), (0, 0, -2), *((0, -1, x) for x in range(-1, 2)), (0, -2, 0)]
-        return [*found, *((-1, y, x) for y in range(-1, 2) for x in range(-1, 2)), (-2, 0, 0)]
-    found = [t for f in (-1, 1) for t in ((0, 0, f), (0, f, 0), (f, 0, 0))]
-    found += [(0, y, x) for y in (-1, 1) for x in (-1, 1)] + [(z, 0, x) for z in (-1, 1) for x in (-1, 1)]
-    return [*found, (0, 0, -2), (0, -2, 0)]
+        return found[:16]
+    found = [(0, 0, -1), (0, 0, -2), *((0, -1, x) for x in range(-1, 2)), (0, -2, 0)]
+    return [*found, *((-1, y, x) for y in range(-1, 2) for x in range(-1, 2)), (-2, 0, 0)]
 
 
 RANGES: dict[int, list[Tap]] = {
@@ -109,9 +122,7 @@ class Pass:
         if not self.refining:
             b = max(chosen - 8, 0)
             return not ((b & 4 and z < 0) or (b & 2 and z == 0 and y < 0) or (b & 1 and z == y == 0 and x < 0))
-        own = chosen & 7
-        ones, others = own.bit_count(), (own ^ parity(tap)).bit_count()
-        return others < ones or (others == ones and tap < (0, 0, 0))
+        return may_use(chosen & 7, tap)
 
     def rest_tap(self, chosen: int, kind: int) -> Tap | None:
         if not self.refining and chosen < 8:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .adaptive import EXACT, ORIGIN, Origin, decode_tile
+from .adaptive import EXACT, ORIGIN, Origin, decode_tile, states_of
 from .adaptive_grid import make_grid
 from .adaptive_model import Model, Pass, candidates, parse_model
 from .encoder import Spec, write_header
@@ -269,11 +269,11 @@ def random_units(spec: Spec, rng: random.Random, header: Header, model: Model, o
         for number, places in enumerate(grid.places() if grid.tiles else ()):
             within = number % (1 << spec.group_log2)
             if number > 0 and within == 0:
-                units.append(recorder.finish(grid.most_rows, masks))
+                units.append(recorder.finish(states_of(grid, model), masks))
                 recorder, masks = Recorder(rng, header), 0
             masks |= int(model.masks and rng.random() < 0.7) << within
             decode_tile(places, recorder, bool(masks >> within & 1), model, grid, offset)
-    return [*units, recorder.finish(grid.most_rows, masks)] if grid.tiles else units
+    return [*units, recorder.finish(states_of(grid, model), masks)] if grid.tiles else units
 
 
 SHAPES = (

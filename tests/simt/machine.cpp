@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10, kStaticBytes = std::size_t{48} << 10;
 constexpr std::size_t kDynamicAlignment = 1024;
-constexpr int kPoison = 0xA5;
+constexpr int kPoison = 0xFF;  // floats are NaN
 
 }  // namespace
 

@@ -44,22 +44,11 @@ KFN Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
 }
 // The context's m before its factor: a constant plus scaled sizes of codes, range and distance.
 template <class Wave>
-KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
-                             const Ints& set) {
+KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance, const Ints&) {
   const PassModel& pass = *wave.pass;
   const float* const here = wave.sizes + at;
-  Floats m;
-  // the nearest codes come last, so that the sum can begin before they are known
-  if (pass.refining) {
-    m = look_up(pass.scales[kConstantFeature], set);
-    for (std::uint32_t k = 0; k < wave.features; ++k) {
-      const std::uint32_t i = wave.feature[k];
-      m = fused(look_up(pass.scales[i], set), Floats::load(here + wave.code_tap[i]), m);
-    }
-    m = fused(look_up(pass.scales[kRangeFeature], set), range, m);
-    return fused(look_up(pass.scales[kDistanceFeature], set), distance, m);
-  }
-  m = Floats::all(pass.scales[kConstantFeature][0]);  // all sets have the same scale
+  // all sets have the same scales; the nearest codes come last, so that the sum can begin before they are known
+  Floats m = Floats::all(pass.scales[kConstantFeature][0]);
   for (std::uint32_t k = 0; k < wave.features; ++k) {
     const std::uint32_t i = wave.feature[k];
     m = fused(Floats::all(pass.scales[i][0]), Floats::load(here + wave.code_tap[i]), m);

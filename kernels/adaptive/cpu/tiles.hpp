@@ -62,9 +62,11 @@ class CpuTiles {
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
       const Lattice lattice(work_.dense, plan_.tiles.kind, pass.log2);
       begin_pass(work_, plan_.tiles.kind, pass, lattice);
-      spread_targets(work_, lattice);
-      fill_with_targets(work_, lattice);
-      sample_tile(work_, lattice.lengths, every, memory_.samples);
+      for (std::uint32_t turn = 1; turn <= work_.turns; ++turn) {
+        spread_targets(work_, lattice, turn);
+        fill_with_targets(work_, lattice, turn);
+      }
+      sample_tile(work_, lattice, every, memory_.samples);
     }
     sampled_ = key;
     const std::size_t numbers = memory_.samples.size();
@@ -81,9 +83,11 @@ class CpuTiles {
     for (std::vector<ContextSample>& of_pass : memory_.contexts) of_pass.clear();
     for (std::uint32_t i = 0; i < length; ++i) {
       const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
-      encode_passes(work_, trial.model, [&](std::uint32_t p, const Lattice&) {
-        ::pyfilter::PYF_LEVEL::sample_contexts(work_, every, memory_.contexts[p]);
-      });
+      ContextSampler sampler(work_, every);
+      const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
+        sampler.take(number, step, bits, memory_.contexts[p]);
+      };
+      encode_passes(work_, trial.model, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
       coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
     }
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
@@ -144,8 +148,8 @@ class CpuTiles {
     const AdaptiveTile tile = plan_.tiles.tile(number);
     if (mark_misfits<T>(plan_, tile, values_, work_.dense) != 0) return false;
     const PassModel& pass = model.passes[0];
-    work_.wave.set_neighbours(pass, causal_taps(model.kind), code_taps(model.kind, false), range_taps(model.kind));
-    record_pass<T>(work_, Lattice(work_.dense, model.kind, pass.log2), tile, values_, coded_.masks, r, stored);
+    work_.wave.set_neighbours(pass, causal_taps(model.kind), causal_codes(model.kind), range_taps(model.kind));
+    record_turn<T>(work_, Lattice(work_.dense, model.kind, pass.log2), 1, tile, values_, coded_.masks, r, stored);
     return true;
   }
 

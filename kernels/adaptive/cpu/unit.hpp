@@ -25,8 +25,10 @@ inline constexpr std::size_t kUnitHead = 8;
 constexpr std::size_t unit_bytes_of(std::size_t tiles, std::size_t value_bytes) {
   return kUnitHead + 4 * kRows + tiles * Work::kDense * (value_bytes + 8) + 64;
 }
+// Steps of all passes: each is of a plane, but with few columns a step has few values.
+inline constexpr std::size_t kMostTileSteps = 3 * (kMostLevels + 1) * kMostSteps;
 constexpr std::size_t record_bytes(std::size_t tiles) {
-  return tiles * (5 * Work::kDense + 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord)) + 4 * kRows;
+  return tiles * (5 * Work::kDense + kMostTileSteps * sizeof(StepRecord)) + 4 * kRows;
 }
 constexpr std::size_t unit_scratch_bytes(std::size_t tiles) { return Work::bytes() + record_bytes(tiles) + 1024; }
 
@@ -124,39 +126,41 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
   return marked;
 }
 
-// Appends the records of a pass and its verbatim values.
+// Appends the records of a turn and its verbatim values.
 template <class T>
-inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTile& tile, const void* values, bool masks,
-                        UnitRecords& r, std::uint8_t*& stored) {
+inline void record_turn(Work& w, const Lattice& lattice, std::uint32_t turn, const AdaptiveTile& tile,
+                        const void* values, bool masks, UnitRecords& r, std::uint8_t*& stored) {
   const Steps& s = w.steps;
-  const std::uint32_t steps = w.wave.layout.steps();
-  const Layout& l = w.wave.layout;
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    const std::uint32_t coded = s.coded[step];
-    if (coded == 0) continue;
+  each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t coded, const Ints&) {
     r.steps[r.step_count++] = {coded, masks ? 1u : 0u};
-    const std::uint32_t special = s.sentinel[step] & coded;
+    const std::uint32_t special = step.mask() & coded;
     if (masks) {
-      const MaskNeighbours near(w.wave, s.sentinel, step);
+      const MaskNeighbours near = step.near_masks();
       for (std::uint32_t left = coded; left != 0; left &= left - 1) {
         const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
         r.flags[r.flag_count++] = static_cast<std::uint8_t>(near.of_lane(lane) | (special >> lane & 1) << 7);
       }
     }
-    Expected e;
-    const std::size_t at = std::size_t{step} * kRows;
-    e.set = Ints::load(s.sets + at);
-    e.range = Floats::load(s.ranges + at);
-    e.distance = Floats::load(s.distances + at);
-    const Ints codes = Ints::load(s.codes + at), level = context_level(w.wave, e, step);
+    const std::size_t at = std::size_t{number} * kRows;
+    const Ints codes = Ints::load(s.codes + at);
+    Ints level;
+    if (w.pass->refining) {  // a neighbour may have been coded since
+      level = Ints::load(s.levels + at);
+    } else {
+      Expected e;
+      e.set = Ints::load(s.sets + at);
+      e.range = Floats::load(s.ranges + at);
+      e.distance = Floats::load(s.distances + at);
+      level = step.level(e);
+    }
     const Ints zigzags = (codes + codes) ^ (codes < Ints::all(0));
     std::uint32_t* const records = r.values + r.value_count;
     r.value_count += pack_lanes(zigzags | (level << Ints::all(kCodeBits)), coded & ~special, records);
-    const std::uint32_t stores = (s.exact[step] | s.origin[step]) & coded & ~special;
+    const std::uint32_t stores = (s.exact[number] | s.origin[number]) & coded & ~special;
     for (std::uint32_t left = stores; left != 0; left &= left - 1) {
       const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-      const bool exact = (s.exact[step] >> lane & 1) != 0;
-      const bool origin = (s.origin[step] >> lane & 1) != 0;
+      const bool exact = (s.exact[number] >> lane & 1) != 0;
+      const bool origin = (s.origin[number] >> lane & 1) != 0;
       std::uint32_t& record = records[__builtin_popcount(coded & ~special & ((1u << lane) - 1))];
       record = make_record(0, record >> kCodeBits & 127, exact ? kByValue : kByOrigin);
       if (origin) {
@@ -164,13 +168,13 @@ inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTil
         stored += sizeof(float);
       }
       if (!exact) continue;
-      const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(), x = along % l.period();
-      const std::uint64_t index = tile.row(z << lattice.shift_z, lane << lattice.shift_y) +
-                                  (std::uint64_t{x} << lattice.shift_x) * tile.value_stride;
+      const LatticePoint point = step.point(lane);
+      const std::uint64_t index = tile.row(point.z << lattice.shift_z, point.y << lattice.shift_y) +
+                                  (std::uint64_t{point.x} << lattice.shift_x) * tile.value_stride;
       std::memcpy(stored, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
       stored += sizeof(T);
     }
-  }
+  });
 }
 
 // Encodes a tile, and repeats until every value keeps the bound or is stored verbatim.
@@ -189,8 +193,9 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
       for (std::size_t i = 0; i < cells; ++i)
         if (marks[i] == kExact && w.dense.kinds[i] == kCoded) w.dense.kinds[i] = kExact;
     if (attempt != 0) w.dense.all_coded = false;
-    encode_passes(w, model, [&](std::uint32_t, const Lattice& lattice) {
-      record_pass<T>(w, lattice, tile, values, masks, r, stored);
+    const auto no_samples = [](std::uint32_t, std::uint32_t, const auto&, std::uint32_t) {};
+    encode_passes(w, model, no_samples, [&](const Lattice& lattice, std::uint32_t turn) {
+      record_turn<T>(w, lattice, turn, tile, values, masks, r, stored);
     });
     if (mark_misfits<T>(plan, tile, values, w.dense) == 0) return masks;
     if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);
@@ -205,7 +210,7 @@ inline UnitRecords records_in(std::uint8_t* memory, std::size_t tiles) {
   r.values = reinterpret_cast<std::uint32_t*>(memory);
   memory += tiles * 4 * Work::kDense + 4 * kRows;  // pack_lanes() writes beyond
   r.steps = reinterpret_cast<StepRecord*>(memory);
-  memory += tiles * 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord);
+  memory += tiles * kMostTileSteps * sizeof(StepRecord);
   r.flags = memory;
   return r;
 }
@@ -239,7 +244,7 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
       records_in(static_cast<std::uint8_t*>(scratch) + (Work::bytes() + 63) / 64 * 64, plan.unit_tiles);
   const std::uint64_t first = unit * plan.unit_tiles,
                       last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
-  const std::uint32_t rows = plan.tiles.most_rows();
+  const std::uint32_t rows = states_of_unit(plan.tiles, plan.model->levels);
   std::uint32_t masks = 0;
   // verbatim values grow from the start of the unit, words from its end
   std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};

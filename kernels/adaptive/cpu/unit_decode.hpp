@@ -40,71 +40,50 @@ struct StoredValues {
 };
 
 template <class T>
-inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattice, bool masks, std::uint32_t turn,
+inline void decode_turn(const AdaptivePlan& plan, Work& w, const Lattice& lattice, bool masks, std::uint32_t turn,
                         StreamReader& stream, StoredValues& stored, T* exact_values) {
-  Steps& s = w.steps;
-  const Layout& l = w.wave.layout;
   const ChunkScale<T> scale = scale_of_plan<T>(plan);
-  const Floats unit = Floats::all(kUnits[w.wave.pass->unit]);
-  each_step(w.wave, lattice.lengths, turn,
-            [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
-              const Expected e = expect(w.wave, place, step);
-              const Ints level = context_level(w.wave, e, step);
-              std::uint32_t sentinel = 0;
-              Ints coded = active;
-              if (masks) {
-                sentinel = stream.read_flags(*plan.model, MaskNeighbours(w.wave, s.sentinel, step), bits);
-                s.sentinel[step] |= sentinel;
-                if (sentinel != 0) coded = coded & ~condition_of_bits(sentinel);
-              }
-              const StepCodes step_codes = stream.read(*plan.tables, level, bits & ~sentinel, coded);
-              Floats code = float_of(step_codes.codes), value = fused(code, unit, e.value);
-              const std::uint32_t special = sentinel | step_codes.exact | step_codes.origin;
-              if (special != 0) {
-                w.dense.all_coded = false;
-                const Ints is_special = condition_of_bits(special);
-                code = as_floats(bits_of(code) & ~is_special);
-                float others[kRows];
-                stand_in(w.wave, place, step).store(others);
-                for (std::uint32_t left = special; left != 0; left &= left - 1) {
-                  const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-                  const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(),
-                                      x = along % l.period();
-                  const std::size_t at = lattice.index(w.dense, z, lane, x);
-                  w.dense.kinds[at] = (sentinel >> lane & 1) != 0 ? kSentinel : kExact;
-                  if ((step_codes.exact >> lane & 1) != 0) {
-                    const T stored_value = stored.take<T>();
-                    exact_values[at] = stored_value;
-                    const float t = scale.normalised(stored_value);
-                    if ((t < kFarthest) & (t > -kFarthest)) others[lane] = t;
-                  }
-                  if ((step_codes.origin >> lane & 1) != 0) {
-                    others[lane] = stored.take<float>();
-                    w.dense.kinds[at] = kCoded;
-                  }
-                }
-                value = select(is_special, Floats::load(others), value);
-              }
-              store_values(w.wave, place, step, bits, active, value);
-              float* const sizes = w.wave.sizes + std::size_t{step} * kLaneStride;
-              select(active, least(absolute(code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
-            });
-}
-
-// Spreads the masks of the points that are known before a refining pass.
-inline void spread_masks(Work& w, const Lattice& lattice) {
-  const Layout& l = w.wave.layout;
-  std::memset(w.steps.sentinel, 0, 4 * std::size_t{l.steps()});
-  if (!w.wave.pass->refining || w.dense.all_coded) return;
-  const std::uint32_t by_z = lattice.shift_z == 0 && lattice.planes == 1 ? 1 : 2,
-                      by_y = w.wave.kind == TileKind::line ? 1 : 2;
-  for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
-    for (std::uint32_t y = 0; y < lattice.rows; y += by_y) {
-      const auto first =
-          static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
-      for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
-        if (w.dense.kinds[lattice.index(w.dense, z, y, x)] == kSentinel) w.steps.sentinel[first + x] |= 1u << y;
+  const Floats unit = Floats::all(kUnits[w.pass->unit]);
+  each_step(w, lattice, turn, [&](std::uint32_t, const auto& step, std::uint32_t bits, const Ints& active) {
+    const Expected e = step.expect();
+    const Ints level = step.level(e);
+    std::uint32_t sentinel = 0;
+    Ints coded = active;
+    if (masks) {
+      sentinel = stream.read_flags(*plan.model, step.near_masks(), bits);
+      step.mask() = sentinel;
+      if (sentinel != 0) coded = coded & ~condition_of_bits(sentinel);
     }
+    const StepCodes step_codes = stream.read(*plan.tables, level, bits & ~sentinel, coded);
+    Floats code = float_of(step_codes.codes), value = fused(code, unit, e.value);
+    const std::uint32_t special = sentinel | step_codes.exact | step_codes.origin;
+    if (special != 0) {
+      w.dense.all_coded = false;
+      const Ints is_special = condition_of_bits(special);
+      code = as_floats(bits_of(code) & ~is_special);
+      float others[kRows];
+      step.stand_in().store(others);
+      for (std::uint32_t left = special; left != 0; left &= left - 1) {
+        const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+        const LatticePoint point = step.point(lane);
+        const std::size_t at = lattice.index(w.dense, point.z, point.y, point.x);
+        w.dense.kinds[at] = (sentinel >> lane & 1) != 0 ? kSentinel : kExact;
+        if ((step_codes.exact >> lane & 1) != 0) {
+          const T stored_value = stored.take<T>();
+          exact_values[at] = stored_value;
+          const float t = scale.normalised(stored_value);
+          if ((t < kFarthest) & (t > -kFarthest)) others[lane] = t;
+        }
+        if ((step_codes.origin >> lane & 1) != 0) {
+          others[lane] = stored.take<float>();
+          w.dense.kinds[at] = kCoded;
+        }
+      }
+      value = select(is_special, Floats::load(others), value);
+    }
+    step.store(bits, active, value);
+    step.store_sizes(active, least(absolute(code), Floats::all(kLargestSize)));
+  });
 }
 
 template <class T>
@@ -158,7 +137,7 @@ template <class T>
 inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
   const auto& plan = static_cast<const AdaptivePlan&>(base);
-  const std::uint32_t rows = plan.tiles.most_rows();
+  const std::uint32_t rows = states_of_unit(plan.tiles, plan.model->levels);
   const std::size_t head = kUnitHead + 4 * std::size_t{rows};
   if (uniform || size < head) return kBadUnitHead;
   const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
@@ -183,9 +162,8 @@ inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size
       const PassModel& pass = plan.model->passes[p];
       const Lattice lattice(w.dense, plan.model->kind, pass.log2);
       begin_pass(w, plan.model->kind, pass, lattice);
-      spread_masks(w, lattice);
-      for (std::uint32_t turn = 1; turn <= turns_of(pass, plan.model->kind); ++turn)
-        decode_pass<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
+      for (std::uint32_t turn = 1; turn <= w.turns; ++turn)
+        decode_turn<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
       collect(w, lattice);
     }
     if (!is_tame(w.dense)) return kBadUnitValue;

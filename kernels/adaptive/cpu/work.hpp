@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "adaptive/known.hpp"
+#include "adaptive/cpu/refining.hpp"
 #include "adaptive/plan.hpp"
 #include "adaptive/tile.hpp"
 
@@ -15,19 +15,21 @@ PYF_BEGIN_TARGET
 
 using Wave = WaveOf<Cells>;
 
-// Results of a pass, for each step and lane.
+// Results of a turn, for each step and lane.
 struct Steps {
-  float* targets;  // values to code, in the wavefront's layout: 32 for each step
+  float* targets;  // values to code: 32 for each step
   float *ranges, *distances;
-  std::int32_t *codes, *sets;
-  // masks of lanes, for each step: coded; special among these (sentinel: among all values known so far); wanted:
-  // requested by the encoder
+  std::int32_t *codes, *sets, *levels;
+  // masks of lanes, for each step: coded; special among these; wanted: requested by the encoder
   std::uint32_t *coded, *sentinel, *exact, *origin, *wanted_sentinel, *wanted_exact, *kept;
 };
 
 // Memory of a thread.
 struct Work {
-  Wave wave;
+  Wave wave;          // of the first pass
+  Refining refining;  // of another
+  const PassModel* pass = nullptr;
+  std::uint32_t turns = 1;
   float *value_memory, *size_memory;
   Dense dense;
   Steps steps;
@@ -35,7 +37,8 @@ struct Work {
 
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
-    return 4 * (2 * kMostWaveFloats + 2 * kDense + 5 * kLanes + 7 * kMostSteps + kMaskMargin) + 2 * kDense + 1024;
+    return 4 * (2 * kMostWaveFloats + 2 * kDense + 6 * kLanes + 7 * kMostSteps + Refining::kMostMasks + kMaskMargin) +
+           2 * kDense + 1024;
   }
   explicit Work(void* scratch) {
     auto* at = static_cast<std::uint8_t*>(scratch);
@@ -52,10 +55,12 @@ struct Work {
     take(steps.distances, kLanes);
     take(steps.codes, kLanes);
     take(steps.sets, kLanes);
+    take(steps.levels, kLanes);
     take(steps.coded, kMostSteps);
     take(steps.sentinel, kMostSteps + kMaskMargin);
     std::memset(steps.sentinel, 0, 4 * kMaskMargin);
     steps.sentinel += kMaskMargin;
+    take(refining.masks, Refining::kMostMasks);
     take(steps.exact, kMostSteps);
     take(steps.origin, kMostSteps);
     take(steps.kept, kMostSteps);
@@ -66,147 +71,197 @@ struct Work {
   }
 };
 
-inline std::uint32_t turns_of(const PassModel& pass, TileKind kind) { return turns_of(pass.refining, kind); }
-
-// Calls visit(step, coordinates, bits, active) for each step with values to code.
-template <class Visit>
-KFN void each_step(const Wave& wave, const std::uint32_t* lengths, std::uint32_t turn, Visit&& visit) {
-  Place place(wave.layout, lengths);
-  const std::uint32_t steps = wave.layout.steps();
-  for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
-    const Ints active = place.coded(wave, turn);
-    const std::uint32_t bits = bits_of_condition(active);
-    if (bits != 0) visit(step, place, bits, active);
-  }
+KFN std::uint32_t turns_of(const PassModel& pass, TileKind kind) {
+  return pass.refining ? (1u << static_cast<std::uint32_t>(kind)) - 1 : 1;
 }
 
-// Sets up the wave of a pass. Before a refining pass also writes its known values, inside and outside the tile.
+// Calls visit(number, step, bits, active) for each step of a turn; `step` is a WaveStep or a RefinedStep, `bits` and
+// `active` are the lanes that have a value.
+template <class Visit>
+KFN void each_step(Work& w, const Lattice& lattice, std::uint32_t turn, Visit&& visit) {
+  if (w.pass->refining) {
+    Refining& r = w.refining;
+    r.begin_turn(turn);
+    RefinedPlace place(r.shape, r.parity, lattice.lengths);
+    const std::uint32_t steps = r.shape.steps();
+    for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
+      const Ints active = place.active();
+      const std::uint32_t bits = bits_of_condition(active);
+      if (bits != 0) visit(step, RefinedStep<Refining>(r, step), bits, active);
+    }
+    return;
+  }
+  Place place(w.wave.layout, lattice.lengths);
+  const std::uint32_t steps = w.wave.layout.steps();
+  for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
+    const Ints active = place.active();
+    const std::uint32_t bits = bits_of_condition(active);
+    if (bits != 0) visit(step, WaveStep<Wave, std::uint32_t*>{w.wave, place, step, w.steps.sentinel}, bits, active);
+  }
+}
+// The number of steps of a turn, with those without values.
+inline std::uint32_t steps_of(const Work& w) {
+  return w.pass->refining ? w.refining.shape.steps() : w.wave.layout.steps();
+}
+
+// Sets up the memory of a pass.
 inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Lattice& lattice) {
+  w.pass = &pass;
+  w.turns = turns_of(pass, kind);
+  if (pass.refining) {
+    Refining& r = w.refining;
+    r.shape = Refinement(kind, lattice.planes, lattice.rows, lattice.columns);
+    r.values = {w.value_memory, static_cast<CellIndex>(r.shape.group_cells)};
+    r.sizes = {w.size_memory, static_cast<CellIndex>(r.shape.group_cells)};
+    r.pass = &pass;
+    r.list = &refining_taps(kind);
+    r.all_codes = &refining_codes(kind);
+    begin_refining(r, w.dense, lattice, !w.dense.all_coded);
+    return;
+  }
   Wave& wave = w.wave;
-  wave.layout = make_layout(kind, pass.refining, lattice.planes, lattice.rows, lattice.columns);
+  wave.layout = make_layout(kind, lattice.planes, lattice.rows, lattice.columns);
   wave.kind = kind;
   wave.range_taps = range_taps(kind).count;
   wave.pass = &pass;
   wave.values = w.value_memory + wave.layout.before();
   wave.sizes = w.size_memory + wave.layout.before();
-  wave.set_neighbours(pass, pass.refining ? refining_taps(kind) : causal_taps(kind), code_taps(kind, pass.refining),
-                      range_taps(kind));
+  wave.set_neighbours(pass, causal_taps(kind), causal_codes(kind), range_taps(kind));
   std::memset(w.value_memory, 0, 4 * wave.layout.floats());
   std::memset(w.size_memory, 0, 4 * wave.layout.floats());
-  if (!pass.refining) return;
-  for (std::uint32_t row = 0; row < known_rows(wave); ++row) fill_known_row(wave, w.dense, lattice, row);
+  std::memset(w.steps.sentinel, 0, 4 * std::size_t{wave.layout.steps()});
 }
 
-// Whether a point of a lattice is known before a refining pass begins.
-inline bool is_known(TileKind kind, std::uint32_t z, std::uint32_t y, std::uint32_t x) {
-  return ((x | (kind != TileKind::line ? y : 0) | (kind == TileKind::volume ? z : 0)) & 1) == 0;
+// Calls visit(target, index) for each value of a turn: where it is among the steps' lanes, and in the dense array.
+template <class Visit>
+KFN void each_target(const Work& w, const Lattice& lattice, std::uint32_t turn, Visit&& visit) {
+  if (!w.pass->refining) {
+    const Layout& l = w.wave.layout;
+    for (std::uint32_t z = 0; z < lattice.planes; ++z)
+      for (std::uint32_t y = 0; y < lattice.rows; ++y) {
+        const auto first =
+            static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
+        const std::size_t from = lattice.index(w.dense, z, y, 0);
+        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
+          visit((first + x) * kRows + y, from + (std::size_t{x} << lattice.shift_x));
+      }
+    return;
+  }
+  const Refinement& shape = w.refining.shape;
+  const std::uint32_t parity = parity_of_turn(shape.kind, turn);
+  for (std::uint32_t z = 0; z < shape.planes_of(parity); ++z)
+    for (std::uint32_t y = 0; y < shape.rows_of(parity); ++y) {
+      const std::uint32_t y_all = shape.is_line() ? y : 2 * y + Refinement::odd(parity, 1);
+      const std::uint32_t columns = shape.is_line() ? lattice.lengths[y] / 2 : shape.columns_of(parity);
+      const std::size_t from = lattice.index(w.dense, 2 * z + Refinement::odd(parity, 2), y_all, parity & 1),
+                        by = std::size_t{2} << lattice.shift_x;
+      const std::uint32_t seam = !shape.is_line() && !shape.is_volume() ? std::min(columns, shape.half) : columns;
+      std::uint32_t x = 0;
+      for (const std::uint32_t end : {seam, columns}) {
+        std::uint32_t step = 0, lane = 0;
+        shape.find(z, y, x, &step, &lane);
+        for (std::size_t target = std::size_t{step} * kRows + lane; x < end; ++x, target += kRows)
+          visit(target, from + x * by);
+      }
+    }
 }
 
-// Copies the values of a lattice to the wavefront's layout.
-inline void spread_targets(Work& w, const Lattice& lattice) {
-  const Layout& l = w.wave.layout;
-  const std::size_t steps = l.steps();
-  std::memset(w.steps.sentinel, 0, 4 * steps);
+// Copies the values of a turn to its steps.
+inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) {
+  const std::size_t steps = steps_of(w);
   std::memset(w.steps.targets, 0, 4 * kRows * steps);  // lanes without a value are worked, too
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
   std::memset(w.steps.kept, 0, 4 * steps);
-  for (std::uint32_t z = 0; z < lattice.planes; ++z)
-    for (std::uint32_t y = 0; y < lattice.rows; ++y) {
-      const auto first =
-          static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
-      const std::size_t from = lattice.index(w.dense, z, y, 0);
-      if (w.dense.all_coded) {
-        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
-          w.steps.targets[(first + x) * kRows + y] = w.dense.values[from + (std::size_t{x} << lattice.shift_x)];
-        continue;
-      }
-      for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x) {
-        const std::size_t at = from + (std::size_t{x} << lattice.shift_x);
-        w.steps.targets[(first + x) * kRows + y] = w.dense.values[at];
-        const std::uint8_t kind = w.dense.kinds[at];
-        if (kind == kSentinel) {
-          w.steps.wanted_sentinel[first + x] |= 1u << y;
-          if (w.wave.pass->refining && is_known(w.wave.kind, z, y, x)) w.steps.sentinel[first + x] |= 1u << y;
-        }
-        if (kind == kKept) w.steps.kept[first + x] |= 1u << y;
-        if (kind == kExact) w.steps.wanted_exact[first + x] |= 1u << y;
-      }
-    }
+  each_target(w, lattice, turn,
+              [&](std::size_t target, std::size_t at) { w.steps.targets[target] = w.dense.values[at]; });
+  if (w.dense.all_coded) return;
+  each_target(w, lattice, turn, [&](std::size_t target, std::size_t at) {
+    const std::uint8_t kind = w.dense.kinds[at];
+    const std::uint32_t own = 1u << target % kRows;
+    if (kind == kSentinel) w.steps.wanted_sentinel[target / kRows] |= own;
+    if (kind == kKept) w.steps.kept[target / kRows] |= own;
+    if (kind == kExact) w.steps.wanted_exact[target / kRows] |= own;
+  });
 }
 
-// Copies reconstructed values from the wavefront to the dense array; before further passes also sizes of codes.
-inline void collect(Work& w, const Lattice& lattice) {
-  const bool last = w.wave.pass->log2 == 0;
-  const Layout& l = w.wave.layout;
-  for (std::uint32_t z = 0; z < lattice.planes; ++z)
-    for (std::uint32_t y = 0; y < lattice.rows; ++y) {
-      const std::ptrdiff_t first = l.slot(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0);
-      const std::size_t to = lattice.index(w.dense, z, y, 0);
-      if (last) {
-        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
-          w.dense.values[to + x] = w.wave.values[first + std::ptrdiff_t{x} * kLaneStride];
-        continue;
-      }
-      for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x) {
-        const std::size_t at = to + (std::size_t{x} << lattice.shift_x);
-        w.dense.values[at] = w.wave.values[first + std::ptrdiff_t{x} * kLaneStride];
-        w.dense.sizes[at] = w.wave.sizes[first + std::ptrdiff_t{x} * kLaneStride];
-      }
-    }
-}
-
-// Fills the wave with the original values, for training: a pass without errors would find these.
-inline void fill_with_targets(Work& w, const Lattice& lattice) {
-  std::memset(w.steps.coded, 0, 4 * std::size_t{w.wave.layout.steps()});
-  const auto fill = [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
-    Floats t = Floats::load(w.steps.targets + std::size_t{step} * kRows);
-    const std::uint32_t special = (w.steps.wanted_sentinel[step] | w.steps.wanted_exact[step]) & bits;
-    if (special != 0) t = select(condition_of_bits(special), stand_in(w.wave, place, step), t);
-    w.steps.coded[step] |= bits;
-    store_values(w.wave, place, step, bits, active, t);
-  };
-  for (std::uint32_t turn = 1; turn <= turns_of(*w.wave.pass, w.wave.kind); ++turn)
-    each_step(w.wave, lattice.lengths, turn, fill);
-}
-
-// The encoder's closed loop: computes the codes of a turn and the inputs of their contexts.
-inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
-  Steps& s = w.steps;
-  const Floats unit = Floats::all(kUnits[w.wave.pass->unit]), per_unit = Floats::all(1 / kUnits[w.wave.pass->unit]);
-  std::memset(s.coded, 0, 4 * w.wave.layout.steps());
-  each_step(w.wave, lattice.lengths, turn,
-            [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
-              const std::size_t at = std::size_t{step} * kRows;
-              const Expected e = expect(w.wave, place, step);
-              const std::uint32_t sentinel = s.wanted_sentinel[step] & bits;
-              s.sentinel[step] |= sentinel;
-              const CodedStep coded = code_step(w.wave, place, step, e, Floats::load(s.targets + at), unit, per_unit,
-                                                bits, sentinel, s.wanted_exact[step], s.kept[step] & bits);
-              s.coded[step] = bits;
-              s.exact[step] = coded.exact;
-              s.origin[step] = coded.origin;
-              integer_of(coded.code).store(s.codes + at);
-              e.set.store(s.sets + at);
-              e.range.store(s.ranges + at);
-              e.distance.store(s.distances + at);
-              store_values(w.wave, place, step, bits, active, coded.value);
-              float* const sizes = w.wave.sizes + std::size_t{step} * kLaneStride;
-              select(active, least(absolute(coded.code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
-            });
-}
-
-// Encodes a loaded tile pass by pass; calls visit(pass, lattice) after each turn.
+// Calls visit(cell, index) for each value that a pass has coded, with its cell.
 template <class Visit>
-inline void encode_passes(Work& w, const AdaptiveModel& model, Visit&& visit) {
+KFN void each_coded_cell(const Work& w, const Lattice& lattice, Visit&& visit) {
+  for (std::uint32_t turn = 1; turn <= w.turns; ++turn) {
+    const Refinement& shape = w.refining.shape;
+    const std::uint32_t parity = parity_of_turn(shape.kind, turn);
+    each_target(w, lattice, turn, [&](std::size_t target, std::size_t at) {
+      const auto step = static_cast<std::uint32_t>(target / kRows), lane = static_cast<std::uint32_t>(target % kRows);
+      visit(w.pass->refining ? shape.cell_of_step(parity, step) + shape.cell_of_lane(lane)
+                             : CellIndex{step} * kLaneStride + lane,
+            at);
+    });
+  }
+}
+
+// Copies reconstructed values to the dense array; before further passes also sizes of codes.
+inline void collect(Work& w, const Lattice& lattice) {
+  const float* const values = w.pass->refining ? w.refining.values.first : w.wave.values;
+  const float* const sizes = w.pass->refining ? w.refining.sizes.first : w.wave.sizes;
+  each_coded_cell(w, lattice, [&](CellIndex cell, std::size_t at) { w.dense.values[at] = values[cell]; });
+  if (w.pass->log2 == 0) return;
+  each_coded_cell(w, lattice, [&](CellIndex cell, std::size_t at) { w.dense.sizes[at] = sizes[cell]; });
+}
+
+// Fills the cells of a turn with the original values, for training: a pass without errors would find these.
+inline void fill_with_targets(Work& w, const Lattice& lattice, std::uint32_t turn) {
+  std::memset(w.steps.coded, 0, 4 * std::size_t{steps_of(w)});
+  each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t bits, const Ints& active) {
+    Floats t = Floats::load(w.steps.targets + std::size_t{number} * kRows);
+    const std::uint32_t special = (w.steps.wanted_sentinel[number] | w.steps.wanted_exact[number]) & bits;
+    if (special != 0) t = select(condition_of_bits(special), step.stand_in(), t);
+    w.steps.coded[number] = bits;
+    step.store(bits, active, t);
+  });
+}
+
+// The encoder's closed loop: computes the codes of a turn and the inputs of their contexts. Calls see(number, step,
+// bits) before a step's codes are stored.
+template <class See>
+KFN void encode_turn(Work& w, const Lattice& lattice, std::uint32_t turn, const See& see) {
+  Steps& s = w.steps;
+  const Floats unit = Floats::all(kUnits[w.pass->unit]), per_unit = Floats::all(1 / kUnits[w.pass->unit]);
+  std::memset(s.coded, 0, 4 * std::size_t{steps_of(w)});
+  each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t bits, const Ints& active) {
+    const std::size_t at = std::size_t{number} * kRows;
+    const Expected e = step.expect();
+    const std::uint32_t sentinel = s.wanted_sentinel[number] & bits;
+    step.mask() = sentinel;
+    const CodedStep coded = code_step(step, e, Floats::load(s.targets + at), unit, per_unit, bits, sentinel,
+                                      s.wanted_exact[number], s.kept[number] & bits);
+    s.coded[number] = bits;
+    s.exact[number] = coded.exact;
+    s.origin[number] = coded.origin;
+    integer_of(as_floats(bits_of(coded.code) & active)).store(s.codes + at);
+    e.set.store(s.sets + at);
+    e.range.store(s.ranges + at);
+    e.distance.store(s.distances + at);
+    if (w.pass->refining) step.level(e).store(s.levels + at);
+    see(number, step, bits);
+    step.store(bits, active, coded.value);
+    step.store_sizes(active, least(absolute(coded.code), Floats::all(kLargestSize)));
+  });
+}
+
+// Encodes a loaded tile pass by pass; calls see(pass, number, step, bits) before a step is stored, and
+// visit(lattice, turn) after each turn.
+template <class See, class Visit>
+KFN void encode_passes(Work& w, const AdaptiveModel& model, const See& see, const Visit& visit) {
   for (std::uint32_t p = 0; p <= model.levels; ++p) {
     const PassModel& pass = model.passes[p];
     const Lattice lattice(w.dense, model.kind, pass.log2);
     begin_pass(w, model.kind, pass, lattice);
-    spread_targets(w, lattice);
-    for (std::uint32_t turn = 1; turn <= turns_of(pass, model.kind); ++turn) {
-      encode_pass(w, lattice, turn);
-      visit(p, lattice);
+    for (std::uint32_t turn = 1; turn <= w.turns; ++turn) {
+      spread_targets(w, lattice, turn);
+      encode_turn(w, lattice, turn,
+                  [&](std::uint32_t number, const auto& step, std::uint32_t bits) { see(p, number, step, bits); });
+      visit(lattice, turn);
     }
     collect(w, lattice);
   }

@@ -30,7 +30,6 @@ struct WavePass {
   float thresholds[kMostClasses - 1];
   float unit;
   std::uint32_t classes;
-  bool refining;
 };
 
 // Rings of steps in the block's dynamic shared memory, as long as neighbours and copies reach back and ahead. In

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adaptive on the GPU: the host's side of decoding, and its entry in core's table of device codecs.
 #include <algorithm>
+#include <iterator>
 
 #include "adaptive/cuda/driver.cuh"
 #include "adaptive/cuda/open.cuh"
 #include "adaptive/cuda/params.cuh"
 #include "adaptive/cuda/planes.cuh"
 #include "adaptive/plan.hpp"
+#include "adaptive/refine.hpp"
 #include "core/cuda/memory.cuh"
 #include "core/error_text.hpp"
 #include "stages/cuda/decode_frames.cuh"
@@ -18,18 +20,17 @@ extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
   const LargestTile tile(grid, 0);
   ScratchShape shape;
-  for (const bool refining : {false, true}) {
-    const Layout l = make_layout(grid.kind, refining, tile.planes, tile.rows, tile.columns);
-    shape.wave_floats = std::max(shape.wave_floats, static_cast<std::uint32_t>(l.floats()));
-    shape.masks = std::max(shape.masks, UnitScratch::kMaskMargin + l.steps());
-  }
+  const Layout l = make_layout(grid.kind, tile.planes, tile.rows, tile.columns);
+  const Refinement r(grid.kind, tile.planes, tile.rows, tile.columns);
+  shape.wave_floats = static_cast<std::uint32_t>(std::max(l.floats(), r.floats()));
+  shape.masks = std::max(UnitScratch::kMaskMargin + l.steps(), r.classes() * r.steps());
   shape.cells = tile.cells();
   return shape;
 }
 
 namespace {
 
-constexpr std::uint64_t kScratchPart = 64;  // scratch memory of warps is at most 1 / 64 of the device's memory
+constexpr std::uint64_t kScratchPart = 32;  // scratch memory of thread blocks is at most 1 / 32 of the device's memory
 constexpr std::size_t kFramesTogether = usual_size(512, 3);  // limits the memory of the frames' tables
 
 std::uint32_t group(const FrameInfo& info) { return info.parameters[1]; }  // the order of axes
@@ -37,28 +38,39 @@ std::uint32_t mode(const FrameInfo& info) { return decode_mode(info.parameters[1
 
 // Decodes a batch of frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
-  std::uint32_t in_rings = 0, flat = 0;
-  if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));
-  PYF_TRY(check(kernels.resident(job.grid.kind, true, &flat), "occupancy of the decoder"));
-  in_rings = std::min(in_rings, job.frame_count * job.most_units);
   std::uint64_t memory = 0;
   PYF_TRY(device_memory(&memory));
+  const std::uint32_t units = job.frame_count * job.most_units;
   const std::uint64_t most = std::max<std::uint64_t>(1, memory / kScratchPart / job.scratch_shape.bytes());
-  flat = static_cast<std::uint32_t>(std::min<std::uint64_t>({flat, most, job.frame_count * job.most_units}));
+  std::uint32_t blocks[std::size(kPlaces)] = {}, in_rings = 0, with_scratch = 0;
+  for (const TilePlace place : kPlaces) {
+    std::uint32_t& own = blocks[static_cast<std::uint32_t>(place)];
+    if (place == TilePlace::flat ? job.grid.kind != TileKind::volume : place_of(job.grid, 0) == TilePlace::flat)
+      continue;  // no frame is decoded there
+    PYF_TRY(check(kernels.resident(job.grid.kind, place, &own), "occupancy of the decoder"));
+    own = std::min(own, units);
+    if (place != TilePlace::rings) {
+      own = static_cast<std::uint32_t>(std::min<std::uint64_t>(own, most));
+      with_scratch = std::max(with_scratch, own);
+    }
+    in_rings = std::max(in_rings, own);
+  }
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
-    arrays.add(job.next_unit, 2);
+    arrays.add(job.next_unit, std::size(kPlaces));
     arrays.add(job.opened, job.frame_count);
     arrays.add(job.slots, std::size_t{job.frame_count} * kMostTablesOfModel * kSlotsOfTable);
-    arrays.add(job.scratch, flat * job.scratch_shape.bytes());
+    arrays.add(job.scratch, with_scratch * job.scratch_shape.bytes());
     arrays.add(job.planes, in_rings * job.plane_floats);
   }));
-  PYF_TRY(check(cudaMemsetAsync(job.next_unit, 0, 2 * sizeof(std::uint32_t), stream), "cudaMemsetAsync"));
+  PYF_TRY(
+      check(cudaMemsetAsync(job.next_unit, 0, std::size(kPlaces) * sizeof *job.next_unit, stream), "cudaMemsetAsync"));
   open_adaptive_kernel<<<job.frame_count, kOpenThreads, 0, stream>>>(job);
   PYF_TRY(check(cudaGetLastError(), "launch of the kernel that reads models"));
   if (job.most_units == 0) return kOk;
-  if (in_rings != 0) PYF_TRY(check(kernels.decode(job, false, in_rings, stream), "launch of the decoder"));
-  PYF_TRY(check(kernels.decode(job, true, flat, stream), "launch of the decoder"));
+  for (const TilePlace place : kPlaces)
+    if (const std::uint32_t own = blocks[static_cast<std::uint32_t>(place)]; own != 0)
+      PYF_TRY(check(kernels.decode(job, place, own, stream), "launch of the decoder"));
   return kOk;
 }
 
@@ -72,12 +84,10 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
                 static_cast<unsigned long long>(job.grid.tiles()));
   for (std::size_t i = 0; i < frames.count; ++i)
     job.most_units = std::max(job.most_units, job.units_of(frames.frames[i]));
-  job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;
   job.scratch_shape = scratch_shape_of(job.grid);
   if (job.grid.kind == TileKind::volume) {
     const auto columns = static_cast<std::uint32_t>(tile_parts(job.grid.nx, job.grid.gx));
-    job.only_flat = job.grid.nx / job.grid.gx < kLeastRingColumns;
-    job.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, false, 1, 1, columns).period());
+    job.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, columns).period());
   }
   job.start = start;
   job.stop = stop;

@@ -2,6 +2,7 @@
 // Adaptive on the GPU: the host's side of encoding. Every chunk is encoded twice, as the CPU does: as Lorenzo's frame
 // in the caller's memory, and here. The shorter frame is kept, so a call waits for sizes.
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "adaptive/cuda/driver.cuh"
@@ -44,8 +45,9 @@ std::uint32_t most_record_steps(const AdaptiveGrid& grid) {
     std::uint32_t steps = 0;
     for (std::uint32_t p = 0; p <= levels; ++p) {
       const LargestTile tile(grid, levels - p);
-      steps += (p != 0 ? static_cast<std::uint32_t>(grid.kind) : 1) *
-               make_layout(grid.kind, p != 0, tile.planes, tile.rows, tile.columns).steps();
+      const Refinement r(grid.kind, tile.planes, tile.rows, tile.columns);
+      steps +=
+          p != 0 ? (r.classes() - 1) * r.steps() : make_layout(grid.kind, tile.planes, tile.rows, tile.columns).steps();
     }
     most = std::max(most, steps);
   }
@@ -60,8 +62,7 @@ void set_order(EncodeOrder& order, const Request& request, std::uint64_t count, 
                    static_cast<std::uint32_t>(dtype_bytes(request.dtype) / 4)};
   if (order.grid.kind == TileKind::volume) {
     const LargestTile tile(order.grid, 0);
-    order.only_flat = order.grid.nx / order.grid.gx < kLeastRingColumns;
-    order.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, false, 1, 1, tile.columns).period());
+    order.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, tile.columns).period());
   }
   order.tile_words = 3 * std::size_t{order.records.cells} + 64;
 }
@@ -110,7 +111,6 @@ class AdaptiveBatch {
     job_.values = count;
     job_.orders = make_adaptive_grid(request.shape, count, true).across ? 2 : 1;
     for (std::uint32_t i = 0; i < job_.orders; ++i) set_order(job_.order[i], request, count, i != 0);
-    job_.rows = job_.order[0].grid.most_rows();
     for (std::uint32_t i = 0; i < job_.orders; ++i) {
       const EncodeOrder& order = job_.order[i];
       job_.most_units = std::max(job_.most_units, order.tiles);
@@ -158,7 +158,7 @@ class AdaptiveBatch {
       arrays.add(order.trained, chunks);
       arrays.add(order.heads, tiles);
       arrays.add(order.record_memory, tiles * order.records.bytes());
-      arrays.add(order.next_tile, 2);
+      arrays.add(order.next_tile, std::size(kPlaces));
       words = std::max(words, tiles * order.tile_words);
     }
     arrays.add(job_.units, chunks * job_.most_units);

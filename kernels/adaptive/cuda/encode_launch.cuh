@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "adaptive/cuda/code_tiles.cuh"
 #include "adaptive/cuda/place_units.cuh"
@@ -19,10 +20,13 @@ struct TileCoding {
   struct Choice {
     void (*kernel)(const AdaptiveEncode, std::uint32_t);
     std::size_t shared;
+    int threads;
   };
-  static Choice choose(TileKind kind, bool flat) {
-    return with_unit_mode(
-        kind, flat, [](auto mode) { return Choice{&code_tiles_kernel<T, mode.value>, ring_bytes<mode.value>()}; });
+  static Choice choose(TileKind kind, TilePlace place) {
+    return with_unit_kernel(kind, place, [](auto kernel) {
+      using Kernel = decltype(kernel);
+      return Choice{&code_tiles_kernel<T, Kernel::mode, Kernel::refines>, ring_bytes<Kernel::mode>(), Kernel::threads};
+    });
   }
 };
 
@@ -31,10 +35,10 @@ cudaError_t resident_encoders(TileKind kind, std::uint32_t* training, std::uint3
   PYF_CUDA_TRY(
       resident_blocks(&train_adaptive_kernel<T>, static_cast<int>(kTrainThreads), sizeof(TrainShared), training));
   *coding = 1;
-  for (const bool flat : {false, true}) {
+  for (const TilePlace place : kPlaces) {
     std::uint32_t blocks = 0;
-    const auto chosen = TileCoding<T>::choose(kind, flat);
-    PYF_CUDA_TRY(resident_blocks(chosen.kernel, 32, chosen.shared, &blocks));
+    const auto chosen = TileCoding<T>::choose(kind, place);
+    PYF_CUDA_TRY(resident_blocks(chosen.kernel, chosen.threads, chosen.shared, &blocks));
     *coding = std::max(*coding, blocks);
   }
   return cudaSuccess;
@@ -47,12 +51,13 @@ cudaError_t launch_encoding(const AdaptiveEncode& job, std::uint32_t training, s
     const EncodeOrder& order = job.order[i];
     train_adaptive_kernel<T><<<training, kTrainThreads, sizeof(TrainShared), stream>>>(job, i);
     PYF_CUDA_TRY(cudaGetLastError());
-    PYF_CUDA_TRY(cudaMemsetAsync(order.next_tile, 0, 2 * sizeof *order.next_tile, stream));
-    for (const bool flat : {false, true}) {
-      if (!flat && order.only_flat) continue;
-      const auto chosen = TileCoding<T>::choose(order.grid.kind, flat);
+    PYF_CUDA_TRY(cudaMemsetAsync(order.next_tile, 0, std::size(kPlaces) * sizeof *order.next_tile, stream));
+    for (const TilePlace place : kPlaces) {
+      if (place == TilePlace::flat ? order.grid.kind != TileKind::volume : place_of(order.grid, 0) == TilePlace::flat)
+        continue;  // no tile is coded there
+      const auto chosen = TileCoding<T>::choose(order.grid.kind, place);
       auto* const kernel = chosen.kernel;
-      kernel<<<coding, 32, chosen.shared, stream>>>(job, i);
+      kernel<<<coding, chosen.threads, chosen.shared, stream>>>(job, i);
       PYF_CUDA_TRY(cudaGetLastError());
     }
     make_tables_kernel<<<training, kTrainThreads, 0, stream>>>(job, i);

@@ -133,8 +133,7 @@ struct EncodeOrder {
   TrainedModel* trained;  // of each chunk
   TileHead* heads;        // of each tile
   std::uint8_t* record_memory;
-  std::uint32_t* next_tile;  // two counters: tiles in rings and in global memory
-  bool only_flat;            // no tile is coded in rings
+  std::uint32_t* next_tile;  // a counter for each place
   std::size_t plane_floats;  // of a warp that codes tiles of volumes in rings
   std::size_t tile_words;    // 16-bit words of a stream for each tile, at most
 };
@@ -146,7 +145,7 @@ struct AdaptiveEncode {
   std::uint32_t orders;
   EncodeOrder order[kOrders];
   std::uint64_t values;  // of a chunk
-  std::uint32_t rows, most_units;
+  std::uint32_t most_units;
   ChunkPlan* plans;
   double* offsets;     // of each chunk
   double* logs;        // of counts

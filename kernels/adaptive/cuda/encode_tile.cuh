@@ -24,7 +24,8 @@ struct TileStep {
   float size;
 };
 
-template <class T, UnitMode kMode>
+// kRefines: models may have refining passes. kHelped: a second warp foresees their steps.
+template <class T, UnitMode kMode, bool kRefines, bool kHelped>
 struct TileEncoder {
   static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
 
@@ -32,11 +33,12 @@ struct TileEncoder {
   const AdaptiveGrid& grid;
   const AdaptiveTaps& taps;
   EncodeScratch scratch;
-  float* planes;  // memory of PlaneWindows
+  float* planes;     // memory of PlaneWindows
+  HelpMemory* help;  // helped
   const T* values;
   ChunkScale<T> scale;
   bool again;    // values that did not fit are stored
-  bool plain;    // flat: no value of the tile is special
+  bool plain;    // refining: no value of the tile is special
   bool misfits;  // whether this lane found a value that must be stored
 
   __device__ __forceinline__ StepMasks<kFlat> masks() const { return masks_of(memory, scratch.unit); }
@@ -45,7 +47,7 @@ struct TileEncoder {
     const ValueKind kind = scale.kind_of(value, t);
     return again && kind == kCoded && scratch.marks[at] != 0 ? kExact : kind;
   }
-  // Begins a tile; a flat one is loaded. Returns whether a value is the sentinel.
+  // Begins a tile; with refining passes it is loaded. Returns whether a value is the sentinel.
   __device__ __forceinline__ bool begin(std::uint64_t number, bool repeats) {
     again = repeats;
     misfits = false;
@@ -56,7 +58,7 @@ struct TileEncoder {
       for (std::uint32_t i = this_lane(); 16 * i < d.planes * d.rows * d.columns; i += kRows)
         reinterpret_cast<uint4*>(scratch.marks)[i] = {0, 0, 0, 0};
     bool any = false, others = false;
-    if (kFlat || scale.has_sentinel) {
+    if (kRefines || scale.has_sentinel) {
 #pragma unroll 1
       for (std::uint32_t z = 0; z < d.planes; ++z)
 #pragma unroll 1
@@ -68,7 +70,7 @@ struct TileEncoder {
             float t = 0;
             const ValueKind kind = kind_of(row[x * tile.value_stride], to + x, &t);
             any = any || kind == kSentinel;
-            if constexpr (kFlat) {
+            if constexpr (kRefines) {
               d.values[to + x] = t;
               d.kinds[to + x] = kind;
               others = others || kind != kCoded;
@@ -99,20 +101,22 @@ struct TileEncoder {
     target.value = values[index];
     target.at = static_cast<std::uint32_t>(memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v),
                                                                 this_lane(), static_cast<std::uint32_t>(place.x.v)));
-    if constexpr (kFlat) target.t = memory.dense.values[target.at];
+    if constexpr (kRefines) target.t = memory.dense.values[target.at];
     return target;
   }
 
-  // Codes a step; returns the size of this lane's code.
-  template <class Sink>
-  __device__ __forceinline__ float code_lanes(const Place& place, std::uint32_t step, std::uint32_t bits,
-                                              const Ints& active, const Target& target, bool masked, Sink& sink) {
-    auto& wave = memory.wave;
+  // Codes a step and stores its values; returns the lane's value and the size of its code.
+  struct Coded {
+    float value, size;
+  };
+  template <class Step, class Sink>
+  __device__ __forceinline__ Coded code_lanes(const Step& step, std::uint32_t bits, const Ints& active,
+                                              const Target& target, bool masked, Sink& sink) {
     const Dense& d = memory.dense;
     float t = target.t;
     ValueKind kind = kCoded;
     if (active.v != 0) {
-      if constexpr (!kFlat)
+      if constexpr (!kRefines)
         kind = kind_of(target.value, target.at, &t);
       else if (!plain)
         kind = static_cast<ValueKind>(d.kinds[target.at]);
@@ -121,45 +125,57 @@ struct TileEncoder {
     s.bits = bits;
     s.sentinel = masked ? __ballot_sync(kAllRows, kind == kSentinel ? 1 : 0) : 0;
     const std::uint32_t wanted = __ballot_sync(kAllRows, kind == kExact ? 1 : 0);
-    s.expected = expect(wave, place, step);
-    s.level = context_level_at(wave, s.expected, place.cell);
-    const Floats unit = Floats::all(wave.pass->unit);
+    s.expected = step.expect();
+    s.level = step.level(s.expected);
+    const Floats unit = Floats::all(memory.pass.unit);
     const CodedStep coded =
-        code_step(wave, place, step, s.expected, Floats{t}, unit, Floats::all(1 / unit.v), bits, s.sentinel, wanted, 0);
+        code_step(step, s.expected, Floats{t}, unit, Floats::all(1 / unit.v), bits, s.sentinel, wanted, 0);
     s.exact = coded.exact;
     s.code = integer_of(coded.code);
     const Floats size = least(absolute(coded.code), Floats::all(kLargestSize));
     s.size = size.v;
-    sink.take(*this, step, place, target.index, s);
+    sink.take(*this, step, target.index, s);
     if (active.v != 0 && kind == kCoded && !scale.fits(target.value, coded.value.v)) {
       scratch.marks[target.at] = 1;
       misfits = true;
     }
-    if (masked && this_lane() == 0) masks()[step] |= s.sentinel;
+    if (masked && this_lane() == 0) step.mask() = s.sentinel;
     __syncwarp();  // all lanes have read
-    store_values(wave, place, step, bits, active, coded.value);
+    step.store(bits, active, coded.value);
+    return {coded.value.v, s.size};
+  }
+  __device__ __forceinline__ void keep(std::uint32_t at, const Coded& coded) const {
+    memory.dense.values[at] = coded.value;
+    memory.dense.sizes[at] = coded.size;
+  }
+  // Returns the size of this lane's code.
+  template <class Sink>
+  __device__ __forceinline__ float code_wave_step(const Place& place, std::uint32_t number, std::uint32_t bits,
+                                                  const Ints& active, const Target& target, bool masked, Sink& sink) {
+    auto& wave = memory.wave;
+    const WaveStep<std::remove_reference_t<decltype(wave)>, StepMasks<kFlat>> step{wave, place, number, masks()};
+    const Coded coded = code_lanes(step, bits, active, target, masked, sink);
     if constexpr (kFlat) {
-      store_cells(wave.sizes, place.cell, active, size);
-      if (active.v != 0 && memory.lattice.shift_x != 0) {  // a later pass reads them
-        d.values[target.at] = coded.value.v;
-        d.sizes[target.at] = s.size;
-      }
+      store_cells(wave.sizes, place.cell, active, {coded.size});
     } else {  // overwrite the step that left the ring
-      store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
+      store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, Floats{coded.size}, Floats::all(0)));
+    }
+    if constexpr (kRefines) {
+      if (active.v != 0 && memory.lattice.shift_x != 0) keep(target.at, coded);  // a later pass reads them
     }
     __syncwarp();
-    return active.v != 0 ? s.size : 0;
+    return active.v != 0 ? coded.size : 0;
   }
-  // Codes the values of a turn of the pass that has begun.
+  // Codes the values of the first pass, which has begun.
   template <class Sink>
-  __device__ __forceinline__ void code_turn(std::uint32_t turn, bool masked, Sink& sink) {
+  __device__ __forceinline__ void code_first_pass(bool masked, Sink& sink) {
     auto& wave = memory.wave;
     Place place(wave.layout, memory.lattice.lengths);
     if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
     auto cursor = ValueCursor::begin(memory.tile, memory.lattice, wave.layout, place);
     auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
     const std::uint32_t steps = wave.layout.steps();
-    Ints active = place.coded(wave, turn);
+    Ints active = place.active();
     Target target = load(place, active, cursor.index);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -170,7 +186,7 @@ struct TileEncoder {
       place.next();
       cursor.next(place, z);
       place.cell += wave.layout.step_cells;
-      active = place.coded(wave, turn);
+      active = place.active();
       target = load(place, active, cursor.index);  // it comes while this step is coded
       if (!kFlat && masked) {
         if (this_lane() == 0) masks()[step] = 0;
@@ -179,7 +195,7 @@ struct TileEncoder {
       const std::uint32_t bits = bits_of_condition(coded);
       float size = 0;
       if (bits != 0) {
-        size = code_lanes(here, step, bits, coded, own, masked, sink);
+        size = code_wave_step(here, step, bits, coded, own, masked, sink);
       } else if (!kFlat) {
         store_cells(wave.sizes, here.cell, Ints::all(-1), Floats::all(0));
         __syncwarp();
@@ -191,19 +207,85 @@ struct TileEncoder {
     }
     if constexpr (kDeep) windows.end();
   }
+  __device__ __forceinline__ Target load(const Refining& refining, const RefinedPlace& place, const Ints& active,
+                                         std::uint64_t index) const {
+    Target target = {T{0}, 0, 0, index};
+    if (active.v == 0) return target;
+    target.value = values[index];
+    target.at = static_cast<std::uint32_t>(dense_index(memory.dense, memory.lattice, refining, place));
+    target.t = memory.dense.values[target.at];
+    return target;
+  }
+  // Codes the values of a turn of the refining pass that has begun.
+  template <class Sink>
+  __device__ __forceinline__ void code_turn(const PassModel& model, std::uint32_t turn, bool masked, Sink& sink) {
+    begin_turn(memory.refining, model, taps, turn);
+    const Refining refining(memory.refining, memory.pass, taps, scratch.unit);
+    if constexpr (kHelped) {
+      help->cells.clear();
+      begin_helped_turn(help->ring);
+      HelpedTurn helped(refining, help->cells);
+      const auto begin = [&](std::uint32_t number) { helped.step = number; };
+      const auto end = [&](std::uint32_t number, const Ints& active, const Coded& coded) {
+        help->cells.put(help->ring, number, active, coded.value, coded.size);
+      };
+      code_steps(helped, ForeseenByHelper{help->ring}, begin, end, masked, sink);
+    } else {
+      Refining alone = refining;
+      code_steps(
+          alone, ForeseenAlone{alone}, [](std::uint32_t) {}, [](std::uint32_t, const Ints&, const Coded&) {}, masked,
+          sink);
+    }
+  }
+  // Calls begin(number) and end(number, active, coded) at each step.
+  template <class Turn, class Foreseen, class Begin, class End, class Sink>
+  __device__ __forceinline__ void code_steps(Turn& refining, Foreseen foreseen, const Begin& begin, const End& end,
+                                             bool masked, Sink& sink) {
+    RefinedPlace place(refining.shape, refining.parity, memory.lattice.lengths);
+    auto cursor = RefinedCursor::begin(memory.tile, memory.lattice, refining, place);
+    const std::uint32_t steps = refining.shape.steps();
+    const bool last = memory.lattice.shift_x == 0;
+    Ints active = place.active();
+    Target target = load(refining, place, active, cursor.index);
+#pragma unroll 1
+    for (std::uint32_t number = 0; number < steps; ++number) {
+      const Target own = target;
+      const Ints coded = active;
+      const std::int32_t z = place.z.v;
+      place.next();
+      cursor.next(place, z);
+      active = place.active();
+      target = load(refining, place, active, cursor.index);  // it comes while this step is coded
+      const std::uint32_t bits = bits_of_condition(coded);
+      const Ahead ahead = foreseen.take(number);
+      begin(number);
+      Coded done = {};
+      if (bits != 0) {
+        const ForeseenStep<Turn> step(refining, number, ahead);
+        done = code_lanes(step, bits, coded, own, masked, sink);
+        step.store_sizes(coded, {done.size});
+        if (!last && coded.v != 0) keep(own.at, done);
+      }
+      end(number, coded, done);
+      __syncwarp();
+    }
+  }
   // Codes the tile that has begun, pass by pass.
   template <class Sink>
   __device__ __forceinline__ void code(const AdaptiveModel& model, bool masked, Sink& sink) {
-    const std::uint32_t levels = kFlat ? model.levels : 0;
+    begin_pass(memory, grid.kind, taps, model.passes[0], scratch.unit);
+    sink.begin_turn(0);
+    code_first_pass(masked, sink);
+    __syncwarp();
+    if constexpr (kRefines) {
 #pragma unroll 1
-    for (std::uint32_t p = 0; p <= levels; ++p) {
-      begin_pass(memory, grid.kind, taps, model.passes[p], scratch.unit);
-      const std::uint32_t turns = turns_of(memory.pass.refining, grid.kind);
+      for (std::uint32_t p = 1; p <= model.levels; ++p) {
+        begin_refining(memory, grid.kind, model.passes[p], scratch.unit);
 #pragma unroll 1
-      for (std::uint32_t turn = 1; turn <= turns; ++turn) {
-        sink.begin_turn(p);
-        code_turn(turn, masked, sink);
-        __syncwarp();
+        for (std::uint32_t turn = 1; turn <= refining_turns(grid.kind); ++turn) {
+          sink.begin_turn(p);
+          code_turn(model.passes[p], turn, masked, sink);
+        }
       }
     }
   }
@@ -219,15 +301,14 @@ struct RecordSink {
 
   __device__ __forceinline__ void begin(bool masks) { head = {0, 0, 0, 0, masks ? 1u : 0u}; }
   __device__ __forceinline__ void begin_turn(std::uint32_t) {}
-  template <class Tile>
-  __device__ __forceinline__ void take(const Tile& tile, std::uint32_t step, const Place&, std::uint64_t index,
-                                       const TileStep& s) {
+  template <class Tile, class Step>
+  __device__ __forceinline__ void take(const Tile& tile, const Step& step, std::uint64_t index, const TileStep& s) {
     const std::uint32_t own = 1u << this_lane(), special = s.sentinel & s.bits, normal = s.bits & ~special,
                         exact = s.exact & normal;
     if (this_lane() == 0) to.steps[head.steps] = s.bits;
     ++head.steps;
     if (head.masks != 0) {
-      const MaskNeighbours near(tile.memory.wave, tile.masks(), step);
+      const MaskNeighbours near = step.near_masks();
       if ((s.bits & own) != 0)
         to.flags[head.flags + popcount(s.bits & lanes_below())] =
             static_cast<std::uint8_t>(near.of_lane(this_lane()) | ((special & own) != 0 ? 128 : 0));
@@ -253,9 +334,10 @@ struct RecordSink {
 };
 
 // Codes a tile, and repeats until every value keeps the bound or is stored verbatim.
-template <class T, UnitMode kMode>
-__device__ __forceinline__ TileHead record_tile(TileEncoder<T, kMode>& tile, const AdaptiveModel& model,
-                                                std::uint64_t number, const TileRecords& to) {
+template <class T, UnitMode kMode, bool kRefines, bool kHelped>
+__device__ __forceinline__ TileHead record_tile(TileEncoder<T, kMode, kRefines, kHelped>& tile,
+                                                const AdaptiveModel& model, std::uint64_t number,
+                                                const TileRecords& to) {
   RecordSink<T> sink{to, {}};
 #pragma unroll 1
   for (int attempt = 0;; ++attempt) {

@@ -14,19 +14,23 @@ struct AdaptiveLaunch {
   struct Choice {
     void (*kernel)(const AdaptiveDecode);
     std::size_t shared;
+    int threads;
   };
-  static Choice choose(TileKind kind, bool flat) {
-    return with_unit_mode(
-        kind, flat, [](auto mode) { return Choice{&decode_units_kernel<T, mode.value>, ring_bytes<mode.value>()}; });
+  static Choice choose(TileKind kind, TilePlace place) {
+    return with_unit_kernel(kind, place, [](auto kernel) {
+      using Kernel = decltype(kernel);
+      return Choice{&decode_units_kernel<T, Kernel::mode, Kernel::refines>, ring_bytes<Kernel::mode>(),
+                    Kernel::threads};
+    });
   }
-  static cudaError_t resident(TileKind kind, bool flat, std::uint32_t* blocks) {
-    const Choice chosen = choose(kind, flat);
-    return resident_blocks(chosen.kernel, 32, chosen.shared, blocks);
+  static cudaError_t resident(TileKind kind, TilePlace place, std::uint32_t* blocks) {
+    const Choice chosen = choose(kind, place);
+    return resident_blocks(chosen.kernel, chosen.threads, chosen.shared, blocks);
   }
-  static cudaError_t decode(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream) {
-    const Choice chosen = choose(job.grid.kind, flat);
+  static cudaError_t decode(const AdaptiveDecode& job, TilePlace place, std::uint32_t blocks, cudaStream_t stream) {
+    const Choice chosen = choose(job.grid.kind, place);
     auto* const kernel = chosen.kernel;
-    kernel<<<blocks, 32, chosen.shared, stream>>>(job);
+    kernel<<<blocks, chosen.threads, chosen.shared, stream>>>(job);
     return cudaGetLastError();
   }
 };

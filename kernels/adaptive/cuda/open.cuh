@@ -88,7 +88,6 @@ static __global__ void __launch_bounds__(kOpenThreads)
   damaged = __syncthreads_or(damaged ? 1 : 0) != 0;
   if (threadIdx.x != 0) return;
   if (damaged) return report(frame, Fault::directory);
-  open.refined = model.levels != 0 ? 1 : 0;
   open.directory_at = directory_at;
   open.good = 1;
 }

@@ -19,13 +19,24 @@ inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
 
 // A frame whose model has been read. `good` is 0 if the frame is damaged.
 struct OpenFrame {
-  std::uint32_t good, refined;
+  std::uint32_t good;
   std::uint32_t directory_at;  // offset in the payload
   double offset;
   AdaptiveModel model;
 };
 
-// Global memory of a warp that decodes without rings, for the largest tile of a grid.
+// Where the tiles of a model are decoded and coded: in rings of steps in shared memory; the first pass so, and refining
+// passes in global memory; or all in global memory.
+enum class TilePlace : std::uint32_t { rings = 0, refined = 1, flat = 2 };
+inline constexpr TilePlace kPlaces[] = {TilePlace::rings, TilePlace::refined, TilePlace::flat};
+// Cells of shorter planes would be needed in a ring before they are written.
+inline constexpr std::uint32_t kLeastRingColumns = 16;
+__host__ __device__ inline TilePlace place_of(const AdaptiveGrid& grid, std::uint32_t levels) {
+  if (grid.kind == TileKind::volume && grid.nx / grid.gx >> levels < kLeastRingColumns) return TilePlace::flat;
+  return levels != 0 ? TilePlace::refined : TilePlace::rings;
+}
+
+// Global memory of a warp, for the largest tile of a grid.
 struct ScratchShape {
   std::uint32_t wave_floats = 0, cells = 0, masks = 0;
 
@@ -75,16 +86,15 @@ __host__ __device__ constexpr std::uint32_t unit_log2_of_mode(std::uint32_t mode
 struct AdaptiveDecode {
   AdaptiveGrid grid;
   AdaptiveTaps taps;
-  std::uint32_t most_units, rows;  // units of a frame, at most; rows that have a state
-  bool only_flat;                  // decode no units in rings
-  std::uint64_t start, stop;       // requested values
-  const DecodeFrame* frames;       // nullptr: use only_frame
+  std::uint32_t most_units;   // of a frame, at most
+  std::uint64_t start, stop;  // requested values
+  const DecodeFrame* frames;  // nullptr: use only_frame
   DecodeFrame only_frame;
   std::uint32_t frame_count;
   OpenFrame* opened;
   std::uint32_t* slots;      // of each frame's tables
-  std::uint32_t* next_unit;  // two counters: frames without and with refining passes
-  std::uint8_t* scratch;     // of each warp that decodes without rings
+  std::uint32_t* next_unit;  // a counter for each place
+  std::uint8_t* scratch;     // of each thread block, but for rings alone
   ScratchShape scratch_shape;
   float* planes;  // for volumes in rings: plane_floats of each warp
   std::size_t plane_floats;
@@ -100,11 +110,11 @@ struct AdaptiveDecode {
   }
 };
 
-// Launchers of the kernels for a dtype, with rings and without (flat).
+// Launchers of the kernels for a dtype.
 struct AdaptiveKernels {
   // Returns the number of thread blocks that are resident on the device.
-  cudaError_t (*resident)(TileKind kind, bool flat, std::uint32_t* blocks);
-  cudaError_t (*decode)(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream);
+  cudaError_t (*resident)(TileKind kind, TilePlace place, std::uint32_t* blocks);
+  cudaError_t (*decode)(const AdaptiveDecode& job, TilePlace place, std::uint32_t blocks, cudaStream_t stream);
 };
 
 }  // namespace pyfilter::cuda

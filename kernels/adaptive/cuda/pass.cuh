@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a warp for a tile, and the start of a pass over it (cpu/work.hpp has the CPU's). Tiles without refining
-// passes may be decoded in rings of steps in shared memory; others lie in global memory.
+// The memory of a warp for a tile, and the start of a pass over it (cpu/work.hpp has the CPU's). The first pass may be
+// in rings of steps in shared memory; other memory is global.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "adaptive/cuda/foresee.cuh"
 #include "adaptive/cuda/params.cuh"
-#include "adaptive/known.hpp"
 #include "adaptive/tile.hpp"
 
 namespace pyfilter::cuda {
@@ -21,20 +21,33 @@ struct KindOf<RingCells<K, false>> {
 
   static constexpr TileKind kind = K;
   static constexpr std::uint32_t range_taps = 2 * static_cast<std::uint32_t>(K) + 1;
-  PYF_ON_LANES static constexpr bool refines(const WavePass&) { return false; }
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
-inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
-
-// Calls work(mode) for the mode of tiles of a kind; mode.value is a constant.
+// A kernel's memory of tiles, and whether it has refining passes. Then a second warp helps. Blocks of a multiprocessor:
+// shared memory has room for no more, or registers.
+template <UnitMode kMode, bool kRefines>
+struct UnitKernel {
+  static constexpr UnitMode mode = kMode;
+  static constexpr bool refines = kRefines;
+  static constexpr int threads = kRefines ? 64 : 32, resident = kRefines ? 7 : 12;
+};
+// Calls work(kernel) with the kernel for tiles of a kind at a place.
 template <class Work>
-auto with_unit_mode(TileKind kind, bool flat, const Work& work) {
-  if (flat) return work(std::integral_constant<UnitMode, UnitMode::flat>{});
-  if (kind == TileKind::line) return work(std::integral_constant<UnitMode, UnitMode::line>{});
-  if (kind == TileKind::plane) return work(std::integral_constant<UnitMode, UnitMode::plane>{});
-  return work(std::integral_constant<UnitMode, UnitMode::volume>{});
+auto with_unit_kernel(TileKind kind, TilePlace place, const Work& work) {
+  const auto in_rings = [&](auto mode) {
+    if (place == TilePlace::rings) return work(UnitKernel<mode.value, false>{});
+    return work(UnitKernel<mode.value, true>{});
+  };
+  if (place == TilePlace::flat) return work(UnitKernel<UnitMode::flat, true>{});
+  if (kind == TileKind::line) return in_rings(std::integral_constant<UnitMode, UnitMode::line>{});
+  if (kind == TileKind::plane) return in_rings(std::integral_constant<UnitMode, UnitMode::plane>{});
+  return in_rings(std::integral_constant<UnitMode, UnitMode::volume>{});
 }
+template <UnitMode kMode, bool kRefines>
+inline constexpr TilePlace kPlaceOf = kMode == UnitMode::flat ? TilePlace::flat
+                                      : kRefines              ? TilePlace::refined
+                                                              : TilePlace::rings;
 // Dynamic shared memory of a warp.
 template <UnitMode kMode>
 constexpr std::size_t ring_bytes() {
@@ -60,6 +73,7 @@ struct UnitMemory {
 
   WavePass pass;
   WaveOf<Cells> wave;
+  RefiningMemory refining;
   Dense dense;
   Lattice lattice;
   AdaptiveTile tile;
@@ -79,18 +93,16 @@ PYF_LANES void begin_tile(UnitMemory<kMode>& memory, const AdaptiveGrid& grid, s
     dense.rows = tile.rows;
     dense.columns = tile.columns;
     for (std::uint32_t y = 0; y < kRows; ++y) dense.lengths[y] = y < tile.rows ? tile.length(y) : 0;
-    if constexpr (kMode == UnitMode::flat) {
-      dense.values = scratch.dense_values;
-      dense.sizes = scratch.dense_sizes;
-      dense.kinds = scratch.kinds;
-    }
+    dense.values = scratch.dense_values;
+    dense.sizes = scratch.dense_sizes;
+    dense.kinds = scratch.kinds;
   }
   __syncwarp();
 }
 
-// Loads the weights of a pass; each of 16 lanes loads a set.
+// Loads the weights of the first pass; each of 16 lanes loads a set.
 template <UnitMode kMode>
-PYF_LANES void load_pass(UnitMemory<kMode>& memory, const PassModel& model) {
+PYF_LANES void load_weights(UnitMemory<kMode>& memory, const PassModel& model) {
   WavePass& pass = memory.pass;
   const auto& wave = memory.wave;
   const std::uint32_t fours = (model.taps + 3) / 4, feature_fours = (wave.features + 3) / 4;
@@ -107,41 +119,28 @@ PYF_LANES void load_pass(UnitMemory<kMode>& memory, const PassModel& model) {
     pass.constant[set] = model.scales[kConstantFeature][set];
     pass.of_range[set] = model.scales[kRangeFeature][set];
     pass.of_distance[set] = model.scales[kDistanceFeature][set];
-    pass.factors[set] = model.factors[set];
   }
   for (std::uint32_t k = this_lane(); k < 4 * fours; k += kRows) pass.taps_at[k] = k < model.taps ? wave.tap[k] : 0;
   for (std::uint32_t k = this_lane(); k < 4 * feature_fours; k += kRows)
     pass.features_at[k] = k < wave.features ? wave.code_tap[wave.feature[k]] : 0;
-  if (this_lane() < kMostClasses - 1) pass.thresholds[this_lane()] = model.thresholds[this_lane()];
   if (this_lane() == 0) {
     pass.tap_fours = fours;
     pass.feature_fours = feature_fours;
+  }
+}
+// Loads what all passes have.
+PYF_LANES void load_pass(WavePass& pass, const PassModel& model) {
+  if (this_lane() < kSets) pass.factors[this_lane()] = model.factors[this_lane()];
+  if (this_lane() < kMostClasses - 1) pass.thresholds[this_lane()] = model.thresholds[this_lane()];
+  if (this_lane() == 0) {
     const float units[4] = {kUnits[0], kUnits[1], kUnits[2], kUnits[3]};
     pass.unit = units[model.unit];
     pass.classes = model.classes;
-    pass.refining = model.refining;
   }
 }
 
 // Masks of the steps of a tile in global memory; there are some before step 0.
 PYF_LANES std::uint32_t* flat_masks(const UnitScratch& scratch) { return scratch.masks + UnitScratch::kMaskMargin; }
-
-// Clears masks, then spreads those of the points that are known before a refining pass.
-PYF_LANES void spread_masks(const UnitMemory<UnitMode::flat>& memory, const UnitScratch& scratch) {
-  const auto& wave = memory.wave;
-  const Lattice& lattice = memory.lattice;
-  for (std::uint32_t i = this_lane(); i < UnitScratch::kMaskMargin + wave.layout.steps(); i += kRows)
-    scratch.masks[i] = 0;
-  __syncwarp();
-  if (!memory.pass.refining) return;
-  const std::uint32_t y = this_lane(), by_z = wave.kind == TileKind::volume ? 2 : 1;
-  if (y >= lattice.rows || (wave.kind != TileKind::line && y % 2 != 0)) return;
-  for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
-    for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
-      if (memory.dense.kinds[lattice.index(memory.dense, z, y, x)] == kSentinel)
-        atomicOr(flat_masks(scratch) + wave.layout.step(static_cast<int>(z), static_cast<int>(y), static_cast<int>(x)),
-                 1u << y);
-}
 
 template <UnitMode kMode>
 PYF_LANES StepMasks<kMode == UnitMode::flat> masks_of(UnitMemory<kMode>& memory, const UnitScratch& scratch) {
@@ -149,6 +148,7 @@ PYF_LANES StepMasks<kMode == UnitMode::flat> masks_of(UnitMemory<kMode>& memory,
   return {memory.masks};
 }
 
+// Begins the first pass.
 template <UnitMode kMode>
 PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const AdaptiveTaps& taps, const PassModel& model,
                           const UnitScratch& scratch) {
@@ -160,7 +160,7 @@ PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const Adapti
       wave.kind = kind;
       wave.range_taps = taps.ranges.count;
     }
-    wave.layout = make_layout(kind, model.refining, memory.lattice.planes, memory.lattice.rows, memory.lattice.columns);
+    wave.layout = make_layout(kind, memory.lattice.planes, memory.lattice.rows, memory.lattice.columns);
     if constexpr (kFlat) {
       wave.values.first = scratch.values + wave.layout.before();
       wave.sizes.first = scratch.sizes + wave.layout.before();
@@ -170,27 +170,39 @@ PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const Adapti
       wave.layout.plane_cells = -Shape::kPlane;
     }
     wave.pass = &memory.pass;
-    wave.set_neighbours(model, model.refining ? taps.refining : taps.causal,
-                        model.refining ? taps.refining_codes : taps.causal_codes, taps.ranges);
+    wave.set_neighbours(model, taps.causal, taps.causal_codes, taps.ranges);
   }
   __syncwarp();
-  load_pass(memory, model);
+  load_weights(memory, model);
+  load_pass(memory.pass, model);
   if constexpr (kFlat) {
     const auto floats = static_cast<std::uint32_t>(wave.layout.floats());
     for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.values[i] = scratch.sizes[i] = 0;
+    const std::uint32_t masks = UnitScratch::kMaskMargin + wave.layout.steps();
+    for (std::uint32_t i = this_lane(); i < masks; i += kRows) scratch.masks[i] = 0;
   } else {
     for (std::uint32_t i = this_lane(); i < RingShape<static_cast<TileKind>(kMode)>::kCells; i += kRows)
       ring_memory()[i] = 0;
     for (std::uint32_t i = this_lane(); i < kMaskRing; i += kRows) memory.masks[i] = 0;
   }
   __syncwarp();
-  if constexpr (kFlat) {
-    spread_masks(memory, scratch);
-    if (memory.pass.refining)
-      for (std::uint32_t row = this_lane(); row < known_rows(wave); row += kRows)
-        fill_known_row(wave, memory.dense, memory.lattice, row);
-    __syncwarp();
-  }
 }
+
+// Begins a refining pass; its known values are in the dense array.
+template <UnitMode kMode>
+PYF_LANES void begin_refining(UnitMemory<kMode>& memory, TileKind kind, const PassModel& model,
+                              const UnitScratch& scratch) {
+  __syncwarp();
+  if (this_lane() == 0) {
+    const Lattice lattice(memory.dense, kind, model.log2);
+    memory.lattice = lattice;
+    memory.refining.shape = Refinement(kind, lattice.planes, lattice.rows, lattice.columns);
+  }
+  load_pass(memory.pass, model);
+  __syncwarp();
+  begin_classes(memory.refining.shape, memory.dense, memory.lattice, scratch);
+}
+
+PYF_LANES std::uint32_t refining_turns(TileKind kind) { return (1u << static_cast<std::uint32_t>(kind)) - 1; }
 
 }  // namespace pyfilter::cuda

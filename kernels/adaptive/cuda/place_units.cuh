@@ -86,8 +86,9 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
     to[1] = own.masks;
   }
   to += kUnitHead / 4;
-  place_words(to, job.states + (std::uint64_t{local} * job.most_units + unit) * kRows, job.rows);
-  to += job.rows;
+  const std::uint32_t states = states_of_unit(order.grid, trained.model.levels);
+  place_words(to, job.states + (std::uint64_t{local} * job.most_units + unit) * kRows, states);
+  to += states;
   const std::uint16_t* const words = job.words + (first + tiles.count) * order.tile_words - own.words;
   for (std::uint32_t i = threadIdx.x; i < (own.words + 1) / 2; i += kPlaceThreads)
     to[i] = words[2 * i] | (2 * i + 1 < own.words ? std::uint32_t{words[2 * i + 1]} << 16 : 0);

@@ -12,9 +12,6 @@
 
 namespace pyfilter::cuda {
 
-// Cells of shorter planes would be needed before they are written.
-inline constexpr std::uint32_t kLeastRingColumns = 16;
-
 struct PlaneWindows {
   using Shape = RingShape<TileKind::volume>;
   static constexpr std::uint32_t kCells = Shape::kPlane, kOfStep = kCells + kRows;  // values, sizes

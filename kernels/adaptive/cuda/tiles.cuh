@@ -17,15 +17,15 @@ using TrainTeam = BlockTeam<kTrainThreads>;
 struct ContextSink {
   ContextSample* to[kMostLevels + 1];
   std::uint32_t counts[kMostLevels + 1];
-  std::uint32_t every, counter, pass;
+  std::uint32_t every_value, every, counter, pass;
 
   __device__ __forceinline__ void begin_turn(std::uint32_t p) {
     pass = p;
+    every = every_of_pass(p != 0, every_value);
     counter = 0;
   }
-  template <class Tile>
-  __device__ __forceinline__ void take(const Tile& tile, std::uint32_t, const Place& place, std::uint64_t,
-                                       const TileStep& s) {
+  template <class Tile, class Step>
+  __device__ __forceinline__ void take(const Tile& tile, const Step& step, std::uint64_t, const TileStep& s) {
     const std::uint32_t bits = s.bits & ~(s.sentinel | s.exact), count = popcount(bits);
     if (counter + count < every) {
       counter += count;
@@ -35,11 +35,10 @@ struct ContextSink {
                taken = own && (counter + popcount(bits & lanes_below()) + 1) % every == 0;
     const std::uint32_t all = __ballot_sync(kAllRows, taken ? 1 : 0);
     if (taken) {
-      const auto& wave = tile.memory.wave;
       ContextSample& sample = to[pass][counts[pass] + popcount(all & lanes_below())];
       float terms[kCodeTaps];  // all are loaded before one is stored
 #pragma unroll
-      for (std::uint32_t i = 0; i < kCodeTaps; ++i) terms[i] = load_cells(wave.sizes, place.cell, wave.code_tap[i]).v;
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i) terms[i] = size_beside(tile, step, i);
 #pragma unroll
       for (std::uint32_t i = 0; i < kCodeTaps; ++i) sample.terms[i] = terms[i];
       sample.terms[kRangeFeature] = s.expected.range.v;
@@ -51,6 +50,16 @@ struct ContextSink {
     }
     counts[pass] += popcount(all);
     counter = (counter + count) % every;
+  }
+
+ private:
+  template <class Tile, class Wave, class Masks>
+  PYF_LANES float size_beside(const Tile&, const WaveStep<Wave, Masks>& step, std::uint32_t i) {
+    return load_cells(step.wave.sizes, step.at(), step.wave.code_tap[i]).v;
+  }
+  template <class Tile, class Turn>
+  PYF_LANES float size_beside(const Tile& tile, const RefinedStep<Turn>& step, std::uint32_t i) {
+    return load_cells(step.refining.sizes, step.at(), tile.memory.refining.code_at[i]).v;
   }
 };
 
@@ -84,7 +93,7 @@ __device__ __forceinline__ void count_records(const TileRecords& records, const 
 template <class T>
 class WarpTiles {
  public:
-  using Encoder = TileEncoder<T, UnitMode::flat>;
+  using Encoder = TileEncoder<T, UnitMode::flat, true, false>;
 
   const AdaptiveEncode& job;
   const EncodeOrder& order;
@@ -101,7 +110,7 @@ class WarpTiles {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
   __device__ __forceinline__ Encoder encoder() const {
-    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, values, scale, false, true, false};
+    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, nullptr, values, scale, false, true, false};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
@@ -157,7 +166,7 @@ class WarpTiles {
     for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
       const AdaptiveModel& model = space.trials[trials[i / length]].model;
       ContextSink sink = {};
-      sink.every = every;
+      sink.every_value = every;
       for (std::uint32_t p = 0; p <= model.levels; ++p)
         sink.to[p] = slots + std::size_t{i} * slot + of_pass[model.levels - p];
       Encoder tile = encoder();
@@ -207,66 +216,100 @@ class WarpTiles {
     return at + count;
   }
 
-  // Fills the wave with the tile's own values, then samples them. Returns the number of samples.
+  // Fills the cells with the tile's own values, then samples them. Returns the number of samples.
   __device__ std::uint32_t sample_tile(const PassModel& pass, std::uint64_t number, std::uint32_t every,
                                        Sample* to) const {
     Encoder tile = encoder();
     tile.begin(number, false);
-    begin_pass(tile.memory, order.grid.kind, job.taps, pass, tile.scratch.unit);
-    const std::uint32_t turns = turns_of(pass.refining, order.grid.kind);
+    if (!pass.refining) {
+      begin_pass(tile.memory, order.grid.kind, job.taps, pass, tile.scratch.unit);
+      fill_wave(tile);
+      __syncwarp();
+      return sample_wave(tile, every, to);
+    }
+    begin_refining(tile.memory, order.grid.kind, pass, tile.scratch.unit);
+    for (const bool samples : {false, true}) {
+      std::uint32_t taken = 0, inside = every_of_pass(true, every) / 2;
 #pragma unroll 1
-    for (std::uint32_t turn = 1; turn <= turns; ++turn) fill_turn(tile, turn);
-    __syncwarp();
-    return take_samples(tile, pass, every, to);
+      for (std::uint32_t turn = 1; turn <= refining_turns(order.grid.kind); ++turn) {
+        begin_turn(tile.memory.refining, pass, job.taps, turn);
+        if (samples)
+          sample_turn(tile, every_of_pass(true, every), inside, taken, to);
+        else
+          fill_turn(tile);
+      }
+      if (samples) return taken;
+    }
+    return 0;
   }
-  __device__ void fill_turn(Encoder& tile, std::uint32_t turn) const {
-    auto& wave = tile.memory.wave;
+  // Stores a lane's own value; `kind_at`: its index in the dense array.
+  template <class Step>
+  __device__ __forceinline__ static void fill_step(const Encoder& tile, const Step& step, std::uint32_t bits,
+                                                   const Ints& active, std::size_t at) {
     const Dense& d = tile.memory.dense;
+    Floats t = {0};
+    bool special = false;
+    if (active.v != 0) {
+      t.v = d.values[at];
+      special = !tile.plain && d.kinds[at] != kCoded;
+    }
+    const std::uint32_t specials = __ballot_sync(kAllRows, special ? 1 : 0);
+    if (specials != 0) t = select(condition_of_bits(specials), step.stand_in(), t);
+    __syncwarp();
+    step.store(bits, active, t);
+    __syncwarp();
+  }
+  __device__ void fill_wave(Encoder& tile) const {
+    auto& wave = tile.memory.wave;
     Place place(wave.layout, tile.memory.lattice.lengths);
     const std::uint32_t steps = wave.layout.steps();
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
-      const Ints active = place.coded(wave, turn);
+      const Ints active = place.active();
       const std::uint32_t bits = bits_of_condition(active);
-      if (bits != 0) {
-        Floats t = {0};
-        bool special = false;
-        if (active.v != 0) {
-          const std::size_t at = index_of(tile, place);
-          t.v = d.values[at];
-          special = !tile.plain && d.kinds[at] != kCoded;
-        }
-        const std::uint32_t specials = __ballot_sync(kAllRows, special ? 1 : 0);
-        if (specials != 0) t = select(condition_of_bits(specials), stand_in(wave, place, step), t);
-        __syncwarp();
-        store_values(wave, place, step, bits, active, t);
-        __syncwarp();
-      }
+      if (bits != 0)
+        fill_step(tile,
+                  WaveStep<std::remove_reference_t<decltype(wave)>, StepMasks<true>>{wave, place, step, {nullptr}},
+                  bits, active, active.v != 0 ? index_of(tile, place) : 0);
       place.next();
       place.cell += wave.layout.step_cells;
+    }
+  }
+  __device__ void fill_turn(Encoder& tile) const {
+    Refining refining(tile.memory.refining, tile.memory.pass, job.taps, tile.scratch.unit);
+    RefinedPlace place(refining.shape, refining.parity, tile.memory.lattice.lengths);
+    const std::uint32_t steps = refining.shape.steps();
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
+      const Ints active = place.active();
+      const std::uint32_t bits = bits_of_condition(active);
+      if (bits != 0)
+        fill_step(tile, RefinedStep<Refining>(refining, step), bits, active,
+                  active.v != 0 ? dense_index(tile.memory.dense, tile.memory.lattice, refining, place) : 0);
     }
   }
   __device__ static std::size_t index_of(const Encoder& tile, const Place& place) {
     return tile.memory.lattice.index(tile.memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(),
                                      static_cast<std::uint32_t>(place.x.v));
   }
-  // Takes a sample of the value of a cell by all lanes: each loads terms of it.
-  __device__ static void take_together(const WaveOf<FlatCells>& wave, const TapList& list, bool refining,
-                                       std::uint32_t set, CellIndex cell, Sample& sample) {
-    const auto at = [&](CellIndex distance) { return wave.values.before(cell + distance); };
-    const bool is_border = !refining && set >= kBorderSets;
-    const float origin = at(wave.tap[rest_tap(list, refining, wave.kind, set)]);
+  // Takes a sample of the value at `own` by all lanes: each loads terms of it. Distances of candidates are in wave.tap.
+  template <class Range>
+  __device__ static void take_together(const WaveOf<FlatCells>& wave, const TapList& list, std::uint32_t rest,
+                                       std::uint32_t set, bool is_border, const float* own, const Range& range,
+                                       Sample& sample) {
+    const auto at = [&](CellIndex distance) { return own[distance]; };
+    const float origin = at(wave.tap[rest]);
     for (std::uint32_t i = this_lane(); i < kTerms; i += kRows)
       sample.terms[i] = i < list.count ? at(wave.tap[i]) - origin : i == list.count ? at(0) - origin : 0;
     if (this_lane() == 0) {
-      sample.range = sample_range(wave, refining, set, origin, at);
+      sample.range = range(origin, at);
       sample.weight = sample_weight(is_border, sample.range);
       sample.set = set;
     }
   }
-  __device__ std::uint32_t take_samples(Encoder& tile, const PassModel& pass, std::uint32_t every, Sample* to) const {
+  __device__ std::uint32_t sample_wave(Encoder& tile, std::uint32_t every, Sample* to) const {
     auto& wave = tile.memory.wave;
-    const TapList& list = pass.refining ? job.taps.refining : job.taps.causal;
+    const TapList& list = job.taps.causal;
     for (std::uint32_t i = this_lane(); i < list.count; i += kRows) wave.tap[i] = wave.layout.distance(list.of[i]);
     __syncwarp();
     Place place(wave.layout, tile.memory.lattice.lengths);
@@ -274,24 +317,24 @@ class WarpTiles {
     std::uint32_t inside = every / 2, border = 0, taken = 0;
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
-      Ints active = place.active();
-      if (pass.refining) active = active & (place.odd_coordinates(wave.kind) >= Ints::all(1));
+      const Ints active = place.active();
       const bool usual = active.v != 0 && (tile.plain || tile.memory.dense.kinds[index_of(tile, place)] == kCoded);
-      const std::uint32_t set =
-          static_cast<std::uint32_t>(pass.refining ? place.parity(wave.kind).v : place.border(wave.kind).v);
-      const bool is_border = !pass.refining && set != 0;
+      const std::uint32_t set = static_cast<std::uint32_t>(place.border(wave.kind).v);
+      const bool is_border = set != 0;
       const std::uint32_t borders = __ballot_sync(kAllRows, usual && is_border ? 1 : 0),
                           others = __ballot_sync(kAllRows, usual && !is_border ? 1 : 0);
       const std::uint32_t rank =
           1 + (is_border ? border + popcount(borders & lanes_below()) : inside + popcount(others & lanes_below()));
       const std::uint32_t own_set = set + (is_border ? kBorderSets : 0),
-                          rest = rest_tap(list, pass.refining, wave.kind, own_set);
+                          rest = rest_tap(list, false, wave.kind, own_set);
       const bool takes = usual && rank % (is_border ? every_border : every) == 0 && rest != kNoTap;
       const std::uint32_t all = __ballot_sync(kAllRows, takes ? 1 : 0);
       for (std::uint32_t left = all; left != 0; left &= left - 1, ++taken) {
         const std::uint32_t lane = static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
-        take_together(wave, list, pass.refining, __shfl_sync(kAllRows, own_set, static_cast<int>(lane)),
-                      place.cell + static_cast<CellIndex>(lane), to[taken]);
+        const std::uint32_t of = __shfl_sync(kAllRows, own_set, static_cast<int>(lane));
+        const auto range = [&](float origin, const auto& at) { return range_of_wave(wave, origin, at); };
+        take_together(wave, list, rest_tap(list, false, wave.kind, of), of, of >= kBorderSets,
+                      wave.values.first + place.cell + lane, range, to[taken]);
       }
       border = (border + popcount(borders)) % every_border;
       inside = (inside + popcount(others)) % every;
@@ -299,6 +342,38 @@ class WarpTiles {
       place.cell += wave.layout.step_cells;
     }
     return taken;
+  }
+  // Samples of the turn that has begun; `inside`: values since the last sample.
+  __device__ void sample_turn(Encoder& tile, std::uint32_t every, std::uint32_t& inside, std::uint32_t& taken,
+                              Sample* to) const {
+    auto& wave = tile.memory.wave;
+    const TapList& list = job.taps.refining;
+    Refining refining(tile.memory.refining, tile.memory.pass, job.taps, tile.scratch.unit);
+    const Refinement& shape = refining.shape;
+    for (std::uint32_t i = this_lane(); i < list.count; i += kRows)
+      wave.tap[i] = shape.distance(refining.parity, list.of[i]);
+    __syncwarp();
+    RefinedPlace place(shape, refining.parity, tile.memory.lattice.lengths);
+    const std::uint32_t steps = shape.steps(), rest = rest_tap(list, true, shape.kind, refining.parity);
+    const auto range = [&](float origin, const auto& at) { return range_of_refining(refining, origin, at); };
+#pragma unroll 1
+    for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
+      const Ints active = place.active();
+      const bool usual =
+          active.v != 0 &&
+          (tile.plain ||
+           tile.memory.dense.kinds[dense_index(tile.memory.dense, tile.memory.lattice, refining, place)] == kCoded);
+      const std::uint32_t values = __ballot_sync(kAllRows, usual ? 1 : 0),
+                          rank = 1 + inside + popcount(values & lanes_below());
+      const std::uint32_t all = __ballot_sync(kAllRows, usual && rank % every == 0 ? 1 : 0);
+      for (std::uint32_t left = all; left != 0; left &= left - 1, ++taken) {
+        const std::uint32_t lane = static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
+        take_together(wave, list, rest, refining.parity, false,
+                      tile.scratch.unit.values + shape.cell_of_step(refining.parity, step) + shape.cell_of_lane(lane),
+                      range, to[taken]);
+      }
+      inside = (inside + popcount(values)) % every;
+    }
   }
 };
 

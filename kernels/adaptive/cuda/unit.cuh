@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decodes units with a warp each, a row of the tile in each lane (cpu/unit_decode.hpp). Frames without refining passes
-// use rings of steps in shared memory, others use global memory.
+// Decodes units with a warp each, a row of the tile in each lane (cpu/unit_decode.hpp). A second warp helps with
+// refining passes (foresee.cuh).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace pyfilter::cuda {
 
 // State of the unit that a warp decodes.
-template <class T, UnitMode kMode>
+template <class T, UnitMode kMode, bool kRefines>
 struct Unit {
   static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
 
@@ -26,8 +26,9 @@ struct Unit {
   ChunkScale<T> scale;
   T* out;
   const std::uint32_t* slots;
-  UnitScratch scratch;  // flat
+  UnitScratch scratch;  // refining or flat
   float* planes;        // memory of PlaneWindows
+  HelpMemory* help;     // refining
   UnitStream stream;
   const std::uint32_t *stored, *stored_end;
   bool failed;  // of this lane
@@ -68,56 +69,69 @@ struct Unit {
 
   // ---- steps
 
-  // Returns the size of the lane's code.
-  template <bool kMasks>
-  __device__ __forceinline__ float decode_step(const Place& place, std::uint32_t step, std::uint32_t bits,
-                                               const Ints& active, Output<T>& output) {
-    auto& wave = memory.wave;
-    const Expected e = expect(wave, place, step);
-    const Ints level = context_level_at(wave, e, place.cell);
+  struct Decoded {
+    T value;
+    float r, size;
+    std::uint32_t sentinel;
+  };
+  // Decodes and stores the values of a step, but not the sizes of codes.
+  template <bool kMasks, class Step>
+  __device__ __forceinline__ Decoded decode_step(const Step& step, std::uint32_t bits, const Ints& active) {
+    const Expected e = step.expect();
+    const Ints level = step.level(e);
     std::uint32_t sentinel = 0;
     Ints coded = active;
     if constexpr (kMasks) {
-      const MaskNeighbours near(wave, masks(), step);
+      const MaskNeighbours near = step.near_masks();
       sentinel = stream.read_flags(open.model, near.of_lane(this_lane()), bits);
       __syncwarp();
-      if (this_lane() == 0) masks()[step] |= sentinel;
+      if (this_lane() == 0) step.mask() = sentinel;
       coded = coded & ~condition_of_bits(sentinel);
     }
     const StepCodes codes = stream.read(memory.first_of_level, slots, level, bits & ~sentinel, coded);
-    Floats code = float_of(codes.codes), value = fused(code, Floats::all(wave.pass->unit), e.value);
+    Floats code = float_of(codes.codes), value = fused(code, Floats::all(memory.pass.unit), e.value);
     const std::uint32_t special = sentinel | codes.exact | codes.origin;
     T decoded = scale.reconstructed(value.v);
     if (special != 0) {
-      special_values(sentinel, codes.exact, codes.origin, stand_in(wave, place, step).v, decoded, value.v);
+      special_values(sentinel, codes.exact, codes.origin, step.stand_in().v, decoded, value.v);
       code = as_floats(bits_of(code) & ~condition_of_bits(special));
     }
     __syncwarp();  // all lanes have read
-    store_values(wave, place, step, bits, active, value);
-    const Floats size = least(absolute(code), Floats::all(kLargestSize));
+    step.store(bits, active, value);
+    failed = failed || (active.v != 0 && !(value.v < 0x1p64f && value.v > -0x1p64f));
+    return {decoded, value.v, least(absolute(code), Floats::all(kLargestSize)).v, sentinel};
+  }
+  // Keeps a value for later passes.
+  __device__ __forceinline__ void keep(std::size_t at, const Decoded& decoded) {
+    memory.dense.values[at] = decoded.r;
+    memory.dense.sizes[at] = decoded.size;
+    memory.dense.kinds[at] = (decoded.sentinel >> this_lane() & 1) != 0 ? kSentinel : kCoded;
+  }
+
+  // Returns the size of the lane's code.
+  template <bool kMasks>
+  __device__ __forceinline__ float decode_wave_step(const Place& place, std::uint32_t number, std::uint32_t bits,
+                                                    const Ints& active, Output<T>& output) {
+    auto& wave = memory.wave;
+    const WaveStep<std::remove_reference_t<decltype(wave)>, StepMasks<kFlat>> step{wave, place, number, masks()};
+    const Decoded decoded = decode_step<kMasks>(step, bits, active);
     const auto x = static_cast<std::uint32_t>(place.x.v);
-    if (active.v != 0) {
-      failed = failed || !(value.v < 0x1p64f && value.v > -0x1p64f);
-      output.put(x, static_cast<std::uint32_t>(place.lengths.v), decoded);
-    }
+    if (active.v != 0) output.put(x, static_cast<std::uint32_t>(place.lengths.v), decoded.value);
     if constexpr (kFlat) {
-      store_cells(wave.sizes, place.cell, active, size);
-      if (active.v != 0 && memory.lattice.shift_x != 0) {  // a later pass reads them
-        const std::size_t at =
-            memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(), x);
-        memory.dense.values[at] = value.v;
-        memory.dense.sizes[at] = size.v;
-        memory.dense.kinds[at] = (sentinel >> this_lane() & 1) != 0 ? kSentinel : kCoded;
-      }
+      store_cells(wave.sizes, place.cell, active, {decoded.size});
     } else {  // overwrite the step that left the ring
-      store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
+      store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, Floats{decoded.size}, Floats::all(0)));
+    }
+    if constexpr (kRefines) {
+      if (active.v != 0 && memory.lattice.shift_x != 0)  // a later pass reads them
+        keep(memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(), x), decoded);
     }
     __syncwarp();
-    return active.v != 0 ? size.v : 0;
+    return active.v != 0 ? decoded.size : 0;
   }
 
   template <bool kMasks>
-  __device__ __forceinline__ void decode_turn(std::uint32_t turn) {
+  __device__ __forceinline__ void decode_first_pass() {
     auto& wave = memory.wave;
     Place place(wave.layout, memory.lattice.lengths);
     if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
@@ -130,11 +144,11 @@ struct Unit {
         if (this_lane() == 0) masks()[step] = 0;
         __syncwarp();
       }
-      const Ints active = place.coded(wave, turn);
+      const Ints active = place.active();
       const std::uint32_t bits = bits_of_condition(active);
       float size = 0;
       if (bits != 0) {
-        size = decode_step<kMasks>(place, step, bits, active, output);
+        size = decode_wave_step<kMasks>(place, step, bits, active, output);
       } else if (!kFlat) {
         store_cells(wave.sizes, place.cell, Ints::all(-1), Floats::all(0));
         __syncwarp();
@@ -151,37 +165,80 @@ struct Unit {
     if constexpr (kDeep) windows.end();
   }
 
+  // Decodes a turn of a refining pass, with a helper.
+  template <bool kMasks>
+  __device__ __forceinline__ void decode_turn(const PassModel& model, std::uint32_t turn) {
+    begin_turn(memory.refining, model, job.taps, turn);
+    HelpedTurn refining({memory.refining, memory.pass, job.taps, scratch}, help->cells);
+    const Refinement& shape = refining.shape;
+    RefinedPlace place(shape, refining.parity, memory.lattice.lengths);
+    auto cursor = RefinedCursor::begin(memory.tile, memory.lattice, refining, place);
+    cursor.index -= job.start;
+    const std::uint32_t steps = shape.steps();
+    const bool last = memory.lattice.shift_x == 0;
+    help->cells.clear();
+    begin_helped_turn(help->ring);
+    const ForeseenByHelper foreseen{help->ring};
+#pragma unroll 1
+    for (std::uint32_t number = 0; number < steps; ++number) {
+      const Ints active = place.active();
+      const std::uint32_t bits = bits_of_condition(active);
+      const Ahead ahead = foreseen.take(number);
+      refining.step = number;
+      Decoded decoded = {};
+      if (bits != 0) {
+        const ForeseenStep<HelpedTurn> step(refining, number, ahead);
+        decoded = decode_step<kMasks>(step, bits, active);
+        step.store_sizes(active, {decoded.size});
+        if (active.v != 0) {
+          if (cursor.index < job.stop - job.start) out[cursor.index] = decoded.value;
+          if (!last) keep(dense_index(memory.dense, memory.lattice, refining, place), decoded);
+        }
+      }
+      help->cells.put(help->ring, number, active, decoded.r, decoded.size);
+      __syncwarp();
+      const std::int32_t z = place.z.v;
+      place.next();
+      cursor.next(place, z);
+    }
+  }
+
   // ---- tiles
 
   __device__ __forceinline__ void decode_tile(std::uint64_t number, bool has_masks) {
     begin_tile(memory, job.grid, number, scratch);
-    const std::uint32_t levels = kFlat ? open.model.levels : 0;
+    begin_pass(memory, job.grid.kind, job.taps, open.model.passes[0], scratch);
+    if (has_masks)
+      decode_first_pass<true>();
+    else
+      decode_first_pass<false>();
+    if constexpr (kRefines) {
 #pragma unroll 1
-    for (std::uint32_t p = 0; p <= levels; ++p) {
-      begin_pass(memory, job.grid.kind, job.taps, open.model.passes[p], scratch);
-      const std::uint32_t turns = turns_of(memory.pass.refining, job.grid.kind);
+      for (std::uint32_t p = 1; p <= open.model.levels; ++p) {
+        begin_refining(memory, job.grid.kind, open.model.passes[p], scratch);
 #pragma unroll 1
-      for (std::uint32_t turn = 1; turn <= turns; ++turn) {
-        if (has_masks)
-          decode_turn<true>(turn);
-        else
-          decode_turn<false>(turn);
-        __syncwarp();
+        for (std::uint32_t turn = 1; turn <= refining_turns(job.grid.kind); ++turn) {
+          if (has_masks)
+            decode_turn<true>(open.model.passes[p], turn);
+          else
+            decode_turn<false>(open.model.passes[p], turn);
+        }
       }
     }
+    __syncwarp();
   }
 };
 
-template <class T, UnitMode kMode>
+template <class T, UnitMode kMode, bool kRefines>
 __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const AdaptiveDecode& job,
                                              std::uint32_t frame_number, std::uint32_t number,
-                                             const UnitScratch& scratch, float* planes) {
+                                             const UnitScratch& scratch, float* planes, HelpMemory* help) {
   const DecodeFrame& frame = job.frame(frame_number);
   const OpenFrame& open = job.opened[frame_number];
   const DecodeFrame part = behind_model(frame, open.directory_at);
   const std::uint32_t unit_log2 = unit_log2_of_mode(frame.mode), units = job.units_of(frame);
   const TileLocation location = find_tile(part, units, number);
-  const std::uint32_t head_words = kUnitHead / 4 + job.rows;
+  const std::uint32_t states = states_of_unit(job.grid, open.model.levels), head_words = kUnitHead / 4 + states;
   if (location.uniform || location.count < head_words) return Fault::head;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(part.payload) + units + 1 + location.first;
   const std::uint32_t count = words[0], masks = words[1];
@@ -193,20 +250,21 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
     memory.first_of_level[i] = open.model.table_of_level[i] * kSlotsOfTable;
-  const auto stream = UnitStream::open(words + 2, job.rows, words + head_words, count);
-  Unit<T, kMode> unit{memory,
-                      job,
-                      frame,
-                      open,
-                      {open.offset, frame.step, frame.bound, frame.sentinel, frame.has_sentinel != 0},
-                      reinterpret_cast<T*>(frame.out),
-                      job.slots_of(frame_number),
-                      scratch,
-                      planes,
-                      stream,
-                      words + head_words + stream_words,
-                      words + location.count,
-                      false};
+  const auto stream = UnitStream::open(words + 2, states, words + head_words, count);
+  Unit<T, kMode, kRefines> unit{memory,
+                                job,
+                                frame,
+                                open,
+                                {open.offset, frame.step, frame.bound, frame.sentinel, frame.has_sentinel != 0},
+                                reinterpret_cast<T*>(frame.out),
+                                job.slots_of(frame_number),
+                                scratch,
+                                planes,
+                                help,
+                                stream,
+                                words + head_words + stream_words,
+                                words + location.count,
+                                false};
 #pragma unroll 1
   for (std::uint32_t i = 0; i < tiles.count; ++i) {
     if (__any_sync(kAllRows, unit.failed || unit.stream.failed)) break;
@@ -216,30 +274,38 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   return unit.stored == unit.stored_end ? Fault::none : Fault::size;
 }
 
-template <class T, UnitMode kMode>
-static __global__ void __launch_bounds__(32, kResidentWarps)
+template <class T, UnitMode kMode, bool kRefines>
+static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
+                                         (UnitKernel<kMode, kRefines>::resident))
     decode_units_kernel(const __grid_constant__ AdaptiveDecode job) {
-  constexpr bool kFlat = kMode == UnitMode::flat;
+  constexpr auto kPlace = kPlaceOf<kMode, kRefines>;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
   auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
   const std::uint32_t all = job.frame_count * job.most_units;
   UnitScratch scratch = {};
-  if constexpr (kFlat)
+  if constexpr (kRefines)
     scratch = UnitScratch::in(job.scratch + blockIdx.x * job.scratch_shape.bytes(), job.scratch_shape);
   float* const planes = kMode == UnitMode::volume ? job.planes + blockIdx.x * job.plane_floats : nullptr;
+  HelpMemory* shared_help = nullptr;
+  if constexpr (kRefines) {
+    __shared__ __align__(16) unsigned char help_memory[sizeof(HelpMemory)];
+    shared_help = reinterpret_cast<HelpMemory*>(help_memory);
+    if (threadIdx.x >= kRows) return help(shared_help->ring, memory.refining, memory.pass, job.taps, scratch);
+  }
   for (;;) {
     std::uint32_t next = 0;
-    if (this_lane() == 0) next = atomicAdd(job.next_unit + (kFlat ? 1 : 0), 1u);
+    if (this_lane() == 0) next = atomicAdd(job.next_unit + static_cast<std::uint32_t>(kPlace), 1u);
     next = __shfl_sync(kAllRows, next, 0);
-    if (next >= all) return;
+    if (next >= all) break;
     // the first unit of each frame first: frames with the fewest units have the longest ones
     const std::uint32_t frame_number = next % job.frame_count, unit = next / job.frame_count;
     const OpenFrame& open = job.opened[frame_number];
-    if (open.good == 0 || (open.refined != 0 || job.only_flat) != kFlat) continue;
+    if (open.good == 0 || place_of(job.grid, open.model.levels) != kPlace) continue;
     if (unit >= job.units_of(job.frame(frame_number))) continue;
-    const Fault fault = decode_unit<T, kMode>(memory, job, frame_number, unit, scratch, planes);
+    const Fault fault = decode_unit<T, kMode, kRefines>(memory, job, frame_number, unit, scratch, planes, shared_help);
     if (fault != Fault::none && this_lane() == 0) report(job.frame(frame_number), fault);
   }
+  if constexpr (kRefines) begin_helped_turn(shared_help->ring, true);
 }
 
 }  // namespace pyfilter::cuda

@@ -143,11 +143,12 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
       writer.write_plain(records, head);
     }
   }
-  if (this_lane() < job.rows) job.states[number * kRows + this_lane()] = writer.x;
+  const std::uint32_t states = states_of_unit(order.grid, trained.model.levels);
+  if (this_lane() < states) job.states[number * kRows + this_lane()] = writer.x;
   if (this_lane() != 0) return;
   const std::uint32_t words = room - writer.at;
   job.units[number] = {words, masks,
-                       static_cast<std::uint32_t>(kUnitHead + 4 * job.rows + (2 * words + 3) / 4 * 4 + 4 * stored)};
+                       static_cast<std::uint32_t>(kUnitHead + 4 * states + (2 * words + 3) / 4 * 4 + 4 * stored)};
 }
 
 }  // namespace pyfilter::cuda

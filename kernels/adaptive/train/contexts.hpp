@@ -155,9 +155,8 @@ PYF_ON_TEAM void set_factors(const Team& team, const ContextSample* samples, std
 // Trains the scales and the factors of a pass. Errors are relative to the sizes that the weights of the round before
 // predict.
 template <class Team>
-PYF_ON_TEAM void train_contexts(const Team& team, PassModel& pass, TileKind kind, const Tap* codes,
-                                const ContextSample* samples, std::uint32_t count, std::uint32_t most_codes,
-                                ContextSpace& space) {
+PYF_ON_TEAM void train_contexts(const Team& team, PassModel& pass, TileKind kind, const ContextSample* samples,
+                                std::uint32_t count, std::uint32_t most_codes, ContextSpace& space) {
   const bool refining = pass.refining;
   const std::uint32_t first = refining ? 1 : 0, parities = !refining                 ? 1
                                                            : kind == TileKind::line  ? 2
@@ -172,8 +171,7 @@ PYF_ON_TEAM void train_contexts(const Team& team, PassModel& pass, TileKind kind
       space.by_parity);
   each_in_rows(team, parities, kContextTerms, [&](std::uint32_t p, std::uint32_t f, std::uint32_t) {
     ContextSolver& s = space.solvers[p];
-    const bool allowed =
-        f < kFeatures && (f >= kCodeTaps || (f < most_codes && (!refining || tap_allowed(pass, kind, p, codes[f]))));
+    const bool allowed = f < kFeatures && (f >= kCodeTaps || f < most_codes);
     if (f < kFeatures) s.allowed[f] = allowed;
     s.w[f] = !allowed ? 0 : f < kCodeTaps ? 1.0 / kCodeTaps : f == kConstantFeature ? 0.02 : 0;
   });

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "adaptive/tile.hpp"
+#include "adaptive/refine.hpp"
 #include "adaptive/train/contexts.hpp"
 #include "adaptive/train/equations.hpp"
 
@@ -13,28 +13,38 @@ PYF_BEGIN_TARGET
 
 // The range of the values beside a sample; at(distance) is the value at a neighbour, `origin` that at the rest tap.
 template <class Wave, class At>
-PYF_ON_LANES float sample_range(const Wave& wave, bool refining, std::uint32_t set, float origin, const At& at) {
+PYF_ON_LANES float range_of_wave(const Wave& wave, float origin, const At& at) {
   float low = origin, high = origin;
-  const auto widen = [&](float v) {
+  for (std::uint32_t i = 0; i < wave.range_taps; ++i) {
+    const float v = at(wave.range_tap[i]);
     low = v < low ? v : low;
     high = v > high ? v : high;
-  };
-  if (refining) {
-    for (std::uint32_t axis = 0; axis < static_cast<std::uint32_t>(wave.kind); ++axis) {
-      if ((set >> axis & 1) == 0) continue;
-      widen(at(wave.near[axis]));
-      widen(at(wave.next[axis]));
-    }
-  } else {
-    for (std::uint32_t i = 0; i < wave.range_taps; ++i) widen(at(wave.range_tap[i]));
+  }
+  return high - low;
+}
+template <class Refining, class At>
+PYF_ON_LANES float range_of_refining(const Refining& refining, float origin, const At& at) {
+  float low = origin, high = origin;
+  for (std::uint32_t axis = 0; axis < static_cast<std::uint32_t>(refining.shape.kind); ++axis) {
+    if ((refining.parity >> axis & 1) == 0) continue;
+    const float before = at(refining.before[axis]), behind = at(refining.behind[axis]);
+    low = before < low ? before : low;
+    low = behind < low ? behind : low;
+    high = before > high ? before : high;
+    high = behind > high ? behind : high;
   }
   return high - low;
 }
 // Samples in calm places count more.
 KFN float sample_weight(bool is_border, float range) { return is_border ? 1.0f / 16 : 1 / (range * range + 16); }
 
+// One of so many values is sampled. Most steps of refining passes have 32 values: an odd number takes all lanes in
+// turn.
+KFN std::uint32_t every_of_pass(bool refining, std::uint32_t every) { return refining ? (every - 1) | 1 : every; }
+
 KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uint32_t log2, std::uint32_t every) {
   const LargestTile tile(grid, log2);
+  every = every_of_pass(refining, every);
   std::uint32_t border = 0;
   if (!refining)
     border = tile.cells() - (grid.kind == TileKind::volume ? tile.planes - 1 : 1) *
@@ -43,7 +53,7 @@ KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uin
 }
 // Of a pass of several turns.
 KFN std::uint32_t most_context_samples(const AdaptiveGrid& grid, std::uint32_t log2, std::uint32_t every) {
-  return LargestTile(grid, log2).cells() / every + 4;
+  return LargestTile(grid, log2).cells() / every_of_pass(true, every) + 8;
 }
 
 PYF_END_TARGET

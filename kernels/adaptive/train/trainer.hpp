@@ -358,9 +358,8 @@ class Trainer {
   PYF_ON_TEAM void train_contexts_of(Trial& trial) {
     for (std::uint32_t p = 0; p <= trial.model.levels; ++p) {
       PassModel& pass = trial.model.passes[p];
-      train_contexts(team_, pass, grid_.kind, pass.refining ? taps_.refining_codes : taps_.causal_codes,
-                     trial.samples[p].of, trial.samples[p].count, choice_.fast ? kFewCodeTaps : kCodeTaps,
-                     space_.context_space);
+      train_contexts(team_, pass, grid_.kind, trial.samples[p].of, trial.samples[p].count,
+                     choice_.fast ? kFewCodeTaps : kCodeTaps, space_.context_space);
       team_.wait();
     }
     finish(trial.model);

@@ -74,6 +74,21 @@ struct Floats {
   KFN void store(float* to) const {
     for (std::size_t i = 0; i < kVectors; ++i) *reinterpret_cast<LooseFloats*>(to + i * kOfVector) = v[i];
   }
+  // The first 16 lanes and the others from different places.
+  static KFN Floats load_halves(const float* low, const float* high) {
+    Floats r;
+    for (std::size_t i = 0; i < kVectors / 2; ++i) {
+      r.v[i] = *reinterpret_cast<const LooseFloats*>(low + i * kOfVector);
+      r.v[kVectors / 2 + i] = *reinterpret_cast<const LooseFloats*>(high + i * kOfVector);
+    }
+    return r;
+  }
+  KFN void store_halves(float* low, float* high) const {
+    for (std::size_t i = 0; i < kVectors / 2; ++i) {
+      *reinterpret_cast<LooseFloats*>(low + i * kOfVector) = v[i];
+      *reinterpret_cast<LooseFloats*>(high + i * kOfVector) = v[kVectors / 2 + i];
+    }
+  }
 };
 
 #define PYF_LANEWISE(Result, Operand, op)                                 \

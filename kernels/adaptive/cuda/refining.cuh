@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A refining pass (refine.hpp) of a warp: the classes' arrays are in global memory, the turn's neighbours and weights
+// in shared memory. cpu/refining.hpp is the CPU's.
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/cuda/params.cuh"
+#include "adaptive/refine.hpp"
+
+namespace pyfilter::cuda {
+
+// Cells of this lane: lane 0's cell of a step is `at`. The base is the same for all lanes, so that an address is one
+// addition.
+struct LaneCells {
+  float* base;
+  std::uint32_t lane;  // this lane's cell from lane 0's, in bytes
+
+  __device__ __forceinline__ float& operator[](CellIndex cell) const {
+    return *reinterpret_cast<float*>(reinterpret_cast<std::uint8_t*>(base) +
+                                     (lane + static_cast<std::uint32_t>(cell) * 4));
+  }
+  // `by`: in bytes
+  __device__ __forceinline__ float beside(std::uint32_t own, CellIndex by) const {
+    return *reinterpret_cast<const float*>(reinterpret_cast<const std::uint8_t*>(base) +
+                                           (own + static_cast<std::uint32_t>(by)));
+  }
+  __device__ __forceinline__ std::uint32_t own(CellIndex at) const { return lane + static_cast<std::uint32_t>(at) * 4; }
+};
+PYF_LANES Floats load_cells(const LaneCells& cells, CellIndex at, CellIndex distance) { return {cells[at + distance]}; }
+PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& where, const Floats& values) {
+  if (where.v != 0) cells[at] = values.v;
+}
+
+// In shared memory: a pass's classes, and the neighbours of a turn with a weight that is not 0. Distances of taps and
+// features are in bytes; those of earlier classes come first, then those of the turn's own.
+struct RefiningMemory {
+  static constexpr std::uint32_t kMostOwn = 8;
+
+  alignas(16) CellIndex taps_at[kMostCandidates], features_at[kCodeTaps], own_taps_at[kMostOwn],
+      own_features_at[kMostOwn];
+  alignas(16) float weights[2][kMostCandidates];  // by the class of activity
+  alignas(16) float scales[kCodeTaps];
+  float own_weights[2][kMostOwn], own_scales[kMostOwn];
+  struct Before {
+    std::int32_t steps, lanes;
+  };
+  Before own_taps[kMostOwn], own_features[kMostOwn];  // the same neighbours by steps and lanes
+  std::uint32_t tap_fours, feature_fours, own_tap_count, own_feature_count;
+  float constant, of_range, of_distance;
+  Refinement shape;
+  CellIndex before[3], behind[3], code_at[kCodeTaps];
+  std::uint32_t parity;
+};
+
+struct CellsBeside;
+
+// What a lane knows of the turn.
+struct Refining {
+  const RefiningMemory& turn;
+  const Refinement& shape;
+  const WavePass* pass;
+  LaneCells values, sizes;
+  std::uint32_t* masks;
+  const CellIndex *before, *behind;
+  const Tap* codes;
+  std::uint32_t parity;
+
+  __device__ __forceinline__ Refining(const RefiningMemory& memory, const WavePass& of_pass, const AdaptiveTaps& taps,
+                                      const UnitScratch& scratch)
+      : turn(memory),
+        shape(memory.shape),
+        pass(&of_pass),
+        values{scratch.values, static_cast<std::uint32_t>(memory.shape.cell_of_lane(this_lane())) * 4},
+        sizes{scratch.sizes, values.lane},
+        masks(scratch.masks),
+        before(memory.before),
+        behind(memory.behind),
+        codes(taps.refining_codes.of[memory.parity]),
+        parity(memory.parity) {}
+  __device__ __forceinline__ std::uint32_t* masks_of(std::uint32_t of) const {
+    return masks + std::size_t{of} * shape.steps();
+  }
+  __device__ __forceinline__ float scale_of_range() const { return turn.of_range; }
+  __device__ __forceinline__ float scale_of_distance() const { return turn.of_distance; }
+  __device__ __forceinline__ CellsBeside beside(CellIndex at) const;
+};
+
+// Values and sizes beside a step, in classes of earlier turns. Their loads are on their way together.
+struct CellsBeside {
+  static constexpr std::uint32_t kTapFours = 6, kFeatureFours = kCodeTaps / 4;
+
+  const Refining& r;
+  std::uint32_t own = 0;
+  float value[kTapFours][4], size[kFeatureFours][4], near[3][2];
+
+  __device__ __forceinline__ explicit CellsBeside(const Refining& refining) : r(refining) {}
+  // `at`: the step's cell
+  __device__ __forceinline__ void load(CellIndex at) {
+    own = r.values.own(at);
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < 3; ++axis) {
+      if ((r.parity >> axis & 1) == 0) continue;
+      near[axis][0] = load_cells(r.values, at, r.before[axis]).v;
+      near[axis][1] = load_cells(r.values, at, r.behind[axis]).v;
+    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTapFours; ++k)
+      if (k < r.turn.tap_fours) load_four(r.values, r.turn.taps_at + 4 * k, value[k]);
+#pragma unroll
+    for (std::uint32_t k = 0; k < kFeatureFours; ++k)
+      if (k < r.turn.feature_fours) load_four(r.sizes, r.turn.features_at + 4 * k, size[k]);
+  }
+  __device__ __forceinline__ void load_four(const LaneCells& cells, const CellIndex* distances, float (&to)[4]) const {
+    const int4 d = *reinterpret_cast<const int4*>(distances);
+    to[0] = cells.beside(own, d.x);
+    to[1] = cells.beside(own, d.y);
+    to[2] = cells.beside(own, d.z);
+    to[3] = cells.beside(own, d.w);
+  }
+  __device__ __forceinline__ Floats before(std::uint32_t axis) const { return {near[axis][0]}; }
+  __device__ __forceinline__ Floats behind(std::uint32_t axis) const { return {near[axis][1]}; }
+  PYF_LANES Floats add_four(Floats sum, const float* weights, const float (&values)[4]) {
+    const float4 w = *reinterpret_cast<const float4*>(weights);
+    sum = fused({w.x}, {values[0]}, sum);
+    sum = fused({w.y}, {values[1]}, sum);
+    sum = fused({w.z}, {values[2]}, sum);
+    return fused({w.w}, {values[3]}, sum);
+  }
+  __device__ __forceinline__ Floats weighted_values(const Ints& set) const {
+    const float* const weights = r.turn.weights[set.v >> 3];
+    Floats sum = Floats::all(0);
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTapFours; ++k)
+      if (k < r.turn.tap_fours) sum = add_four(sum, weights + 4 * k, value[k]);
+#pragma unroll 1
+    for (std::uint32_t k = kTapFours; k < r.turn.tap_fours; ++k) {
+      float more[4];
+      load_four(r.values, r.turn.taps_at + 4 * k, more);
+      sum = add_four(sum, weights + 4 * k, more);
+    }
+    return sum;
+  }
+  __device__ __forceinline__ Floats weighted_sizes() const {
+    Floats m = {r.turn.constant};
+#pragma unroll
+    for (std::uint32_t k = 0; k < kFeatureFours; ++k)
+      if (k < r.turn.feature_fours) m = add_four(m, r.turn.scales + 4 * k, size[k]);
+    return m;
+  }
+};
+__device__ __forceinline__ CellsBeside Refining::beside(CellIndex at) const {
+  CellsBeside cells(*this);
+  cells.load(at);
+  return cells;
+}
+
+PYF_LANES Floats add_own_values(const Refining& r, CellIndex at, const Ints& set, Floats sum) {
+  const float* const weights = r.turn.own_weights[set.v >> 3];
+#pragma unroll 1
+  for (std::uint32_t k = 0; k < r.turn.own_tap_count; ++k)
+    sum = fused({weights[k]}, {r.values.beside(r.values.own(at), r.turn.own_taps_at[k])}, sum);
+  return sum;
+}
+PYF_LANES Floats add_own_sizes(const Refining& r, CellIndex at, Floats m) {
+#pragma unroll 1
+  for (std::uint32_t k = 0; k < r.turn.own_feature_count; ++k)
+    m = fused({r.turn.own_scales[k]}, {r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k])}, m);
+  return m;
+}
+
+// A step of which is known what earlier turns foretell.
+template <class Turn>
+struct ForeseenStep : RefinedStep<Turn> {
+  const Ahead& ahead;
+
+  __device__ __forceinline__ ForeseenStep(Turn& turn, std::uint32_t step, const Ahead& known)
+      : RefinedStep<Turn>(turn, step), ahead(known) {}
+  __device__ __forceinline__ Expected expect() const { return expect_refined(this->refining, this->cell, ahead); }
+};
+
+// A neighbour of the turn's own class, in the same plane.
+PYF_LANES RefiningMemory::Before steps_before(const Refinement& shape, std::uint32_t parity, Tap tap) {
+  const Refinement::Neighbour n = shape.neighbour(parity, tap);
+  return {n.x + static_cast<std::int32_t>(shape.skew()) * n.y, n.y};
+}
+// The place of this lane's entry among those of the lanes with `bits`.
+PYF_LANES std::uint32_t rank_in(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << this_lane()) - 1))));
+}
+PYF_LANES std::uint32_t count_of(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
+}
+
+// Sets up a turn. Lists are padded to fours: a weight of 0 for a value that is known, and so is no NaN.
+PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const AdaptiveTaps& taps,
+                          std::uint32_t turn) {
+  const Refinement& shape = memory.shape;
+  const std::uint32_t parity = parity_of_turn(shape.kind, turn);
+  const CellIndex known = -4 * static_cast<CellIndex>(parity * shape.class_cells);
+  __syncwarp();
+  std::uint32_t count = 0, own_count = 0;
+  for (std::uint32_t from = 0; from < model.taps; from += kRows) {
+    const std::uint32_t i = from + this_lane();
+    const float low = i < model.taps ? model.weights[i][parity] : 0,
+                high = i < model.taps ? model.weights[i][parity + 8] : 0;
+    const Tap tap = taps.refining.of[i < model.taps ? model.tap[i] : 0];
+    const bool used = low != 0 || high != 0, is_own = shape.neighbour(parity, tap).parity == parity;
+    const std::uint32_t others = __ballot_sync(kAllRows, used && !is_own ? 1 : 0),
+                        own = __ballot_sync(kAllRows, used && is_own ? 1 : 0);
+    const CellIndex distance = 4 * shape.distance(parity, tap);
+    if (used && !is_own) {
+      const std::uint32_t k = count + rank_in(others);
+      memory.taps_at[k] = distance;
+      memory.weights[0][k] = low;
+      memory.weights[1][k] = high;
+    } else if (used) {
+      const std::uint32_t k = own_count + rank_in(own);
+      memory.own_taps_at[k] = distance;
+      memory.own_taps[k] = steps_before(shape, parity, tap);
+      memory.own_weights[0][k] = low;
+      memory.own_weights[1][k] = high;
+    }
+    count += count_of(others);
+    own_count += count_of(own);
+  }
+  const std::uint32_t fours = (count + 3) / 4;
+  if (count + this_lane() < 4 * fours) {
+    memory.taps_at[count + this_lane()] = known;
+    memory.weights[0][count + this_lane()] = memory.weights[1][count + this_lane()] = 0;
+  }
+  const std::uint32_t i = kCodeTaps - 1 - this_lane() % kCodeTaps;
+  const Tap code = taps.refining_codes.of[parity][i];
+  const CellIndex distance = shape.distance(parity, code);
+  const float scale = this_lane() < kCodeTaps ? model.scales[i][parity] : 0;
+  const bool is_own = shape.neighbour(parity, code).parity == parity;
+  const std::uint32_t others = __ballot_sync(kAllRows, scale != 0 && !is_own ? 1 : 0),
+                      own = __ballot_sync(kAllRows, scale != 0 && is_own ? 1 : 0),
+                      feature_fours = (count_of(others) + 3) / 4;
+  if (this_lane() < kCodeTaps) memory.code_at[i] = distance;
+  if (scale != 0 && !is_own) {
+    memory.features_at[rank_in(others)] = 4 * distance;
+    memory.scales[rank_in(others)] = scale;
+  } else if (scale != 0) {
+    memory.own_features_at[rank_in(own)] = 4 * distance;
+    memory.own_features[rank_in(own)] = steps_before(shape, parity, code);
+    memory.own_scales[rank_in(own)] = scale;
+  }
+  if (count_of(others) + this_lane() < 4 * feature_fours) {
+    memory.features_at[count_of(others) + this_lane()] = known;
+    memory.scales[count_of(others) + this_lane()] = 0;
+  }
+  if (this_lane() < 2 * static_cast<std::uint32_t>(shape.kind)) {
+    const std::uint32_t axis = this_lane() / 2;
+    const std::int8_t by = this_lane() % 2 == 0 ? -1 : 1, none = 0;
+    const CellIndex near =
+        shape.distance(parity, {axis == 2 ? by : none, axis == 1 ? by : none, axis == 0 ? by : none});
+    (this_lane() % 2 == 0 ? memory.before : memory.behind)[axis] = near;
+  }
+  if (this_lane() == 0) {
+    memory.parity = parity;
+    memory.tap_fours = fours;
+    memory.own_tap_count = own_count;
+    memory.feature_fours = feature_fours;
+    memory.own_feature_count = count_of(own);
+    memory.constant = model.scales[kConstantFeature][parity];
+    memory.of_range = model.scales[kRangeFeature][parity];
+    memory.of_distance = model.scales[kDistanceFeature][parity];
+  }
+  __syncwarp();
+}
+
+// Sets up the arrays: the known class from the dense array, and what stands for values outside and for those that are
+// not coded yet (begin_refining() of the CPU).
+PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const Lattice& lattice,
+                             const UnitScratch& scratch) {
+  const auto floats = static_cast<std::uint32_t>(shape.floats());
+  for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.sizes[i] = 0;
+  const std::uint32_t words = shape.classes() * shape.steps();
+  for (std::uint32_t i = this_lane(); i < words; i += kRows) scratch.masks[i] = 0;
+  __syncwarp();
+  const auto margin = static_cast<std::int32_t>(Refinement::kMargin), lead = static_cast<std::int32_t>(shape.lead);
+  const std::int32_t planes = static_cast<std::int32_t>(shape.planes_of(0)),
+                     rows = static_cast<std::int32_t>(shape.rows_of(0)), deep = shape.is_volume() ? margin : 0,
+                     high = shape.is_line() ? 0 : margin;
+  const auto inside = [](std::int32_t i, std::int32_t n) {
+    return static_cast<std::uint32_t>(i < 0 ? 0 : i >= n ? n - 1 : i);
+  };
+  const std::uint32_t others = (1u << shape.classes()) - 2;  // bits of the classes that are not known
+  const auto even_columns = static_cast<std::int32_t>(shape.columns_of(0)),
+             odd_columns = static_cast<std::int32_t>(shape.columns_of(1));
+#pragma unroll 1
+  for (std::int32_t z = -deep; z < planes + deep; ++z)
+#pragma unroll 1
+    for (std::int32_t y = -high; y < rows + high; ++y) {
+      const std::uint32_t row = inside(y, rows), y_all = shape.is_line() ? row : 2 * row, plane = inside(z, planes);
+      const auto columns =
+          static_cast<std::int32_t>(shape.is_line() ? (lattice.lengths[row] + 1) / 2 : shape.columns_of(0));
+      const std::int32_t end = even_columns + lead;
+      const bool own = z == static_cast<std::int32_t>(plane) && y == static_cast<std::int32_t>(row);
+      const std::size_t from = lattice.index(dense, 2 * plane, y_all, 0), by = std::size_t{2} << lattice.shift_x;
+      const CellIndex to = shape.cell(0, z, y, 0);
+      // Values of a volume's classes are never taken before they are coded: bits of the classes that have this row.
+      std::uint32_t coded = 0;
+      if (shape.is_volume() && own) {
+        if (this_lane() < 8 && z < static_cast<std::int32_t>(shape.planes_of(this_lane())) &&
+            y < static_cast<std::int32_t>(shape.rows_of(this_lane())))
+          coded = 1u << this_lane();
+        coded = __reduce_or_sync(kAllRows, coded);
+      }
+      const std::uint32_t evens = coded & 0x55, odds = coded & 0xAA;  // by the parity along x
+#pragma unroll 1
+      for (std::int32_t x = static_cast<std::int32_t>(this_lane()) - lead; x < end && columns > 0;
+           x += static_cast<std::int32_t>(kRows)) {
+        const std::uint32_t column = inside(x, columns);
+        const bool known = own && x == static_cast<std::int32_t>(column);
+        const std::size_t at = from + column * by;
+        const float value = dense.values[at];
+        const CellIndex cell = to + x * static_cast<CellIndex>(shape.stride);
+        scratch.values[cell] = value;
+        std::uint32_t outside = others;
+        if (x >= 0) outside &= ~((x < even_columns ? evens : 0) | (x < odd_columns ? odds : 0));
+#pragma unroll 1
+        for (; outside != 0; outside &= outside - 1)
+          scratch
+              .values[cell + static_cast<CellIndex>((static_cast<std::uint32_t>(__ffs(static_cast<int>(outside))) - 1) *
+                                                    shape.class_cells)] = value;
+        if (!known) continue;
+        scratch.sizes[cell] = dense.sizes[at];
+        if (dense.kinds[at] != kSentinel) continue;
+        std::uint32_t step = 0, lane = 0;
+        shape.find(plane, row, column, &step, &lane);
+        atomicOr(scratch.masks + step, 1u << lane);
+      }
+    }
+  __syncwarp();
+}
+
+// Where a lane's value of a turn is in the array, while a warp walks over a tile.
+struct RefinedCursor {
+  std::uint64_t index, along, back;  // of the lane's value; to the next one; from the end of a row to the next plane
+
+  PYF_LANES RefinedCursor begin(const AdaptiveTile& tile, const Lattice& lattice, const Refining& r,
+                                const RefinedPlace& place) {
+    const Refinement& shape = r.shape;
+    const auto signed_of = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+    const std::uint32_t lane = shape.is_line() ? this_lane() : this_lane() % kHalf,
+                        y = shape.is_line() ? lane : 2 * lane + Refinement::odd(r.parity, 1);
+    const std::int64_t x = 2 * place.x.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 0)),
+                       z = shape.is_volume() ? 2 * place.z.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 2))
+                                             : 0;
+    RefinedCursor c;
+    const std::uint64_t step = tile.value_stride << lattice.shift_x;
+    c.along = 2 * step;
+    c.back = (tile.plane_stride << (lattice.shift_z + 1)) - shape.period * c.along;
+    c.index = tile.row(0, y << lattice.shift_y) +
+              static_cast<std::uint64_t>(z * signed_of(tile.plane_stride << lattice.shift_z) + x * signed_of(step));
+    return c;
+  }
+  __device__ __forceinline__ void next(const RefinedPlace& place, std::int32_t z) {
+    index += along;
+    if (place.z.v != z) index += back;
+  }
+};
+// The index of a lane's value in the dense array.
+PYF_LANES std::size_t dense_index(const Dense& dense, const Lattice& lattice, const Refining& r,
+                                  const RefinedPlace& place) {
+  const Refinement& shape = r.shape;
+  const std::uint32_t y = shape.is_line() ? this_lane() : 2 * (this_lane() % kHalf) + Refinement::odd(r.parity, 1);
+  const std::uint32_t z =
+      shape.is_volume() ? 2 * static_cast<std::uint32_t>(place.z.v) + Refinement::odd(r.parity, 2) : 0;
+  return lattice.index(dense, z, y, 2 * static_cast<std::uint32_t>(place.x.v) + Refinement::odd(r.parity, 0));
+}
+
+}  // namespace pyfilter::cuda
