@@ -168,7 +168,7 @@ class Lattice:
             self.place()
         else:
             self.when = self.z * self.period + lead + self.x + (2 * self.y if kind != LINE else 0)
-        self.masks = np.zeros((int(self.when.max()) + 1, 32), bool)  # of pass 0: [step, lane]
+        self.masks = np.zeros((int(self.when.max()) + 1, 32), bool)  # [step, lane]; for pass 0 alone
 
     def place(self) -> None:
         """Parities, steps and lanes in a refining pass."""
@@ -248,7 +248,7 @@ class Lattice:
         distances = np.abs(prediction - rest)
         ranges, distances = (np.where(border, np.float32(0), a) for a in (ranges, distances))
         scales = p.scales[own]
-        where, inside = self.at(z, y, x, np.array(self.features(int(own[0])), np.int64))
+        where, inside = self.at(z, y, x, np.array(self.features_of(int(own[0])), np.int64))
         sizes = np.where(inside, self.sizes[where], 0).astype(np.float32)
         m = scales[:, 18]
         for i in reversed(range(sizes.shape[1])):
@@ -278,14 +278,14 @@ class Lattice:
             b = v(0, -1, 0) if y > 0 else a
         return float(np.float32(a + b)) * 0.5  # the sum of two binary32 in f64, rounded: as in binary32
 
-    def features(self, parity: int) -> list[Tap]:
+    def features_of(self, parity: int) -> list[Tap]:
         """Neighbours whose codes count."""
         return refining_features(self.kind, parity) if self.p.refining else features(self.kind)
 
     def context(self, step: int, z: int, y: int, x: int) -> int:
         """Of a flag."""
         if self.p.refining:
-            taps = np.array(self.features(int(self.parity[z, y, x]))[:6], np.int64)
+            taps = np.array(self.features_of(int(self.parity[z, y, x]))[:6], np.int64)
             where, known = self.at(np.array([z]), np.array([y]), np.array([x]), taps)
             special = known & (self.kinds[where] == SENTINEL) & (self.half[where] == self.half[z, y, x])
             return sum(1 << i for i, flag in enumerate(special[0]) if flag)
@@ -313,7 +313,8 @@ def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid
                 for i, lane in enumerate(lanes):
                     frequency = model.mask_frequencies[lattice.context(step, int(z[i]), int(y[i]), int(x[i]))]
                     special[i] = unit.flag(lane, frequency)
-            lattice.masks[step, y[special]] = not p.refining
+            if not p.refining:
+                lattice.masks[step, y[special]] = True
             prediction, levels = lattice.expect(z, y, x)
             coded = np.flatnonzero(~special)
             tables = [model.tables[model.table_of_level[level]] for level in levels[coded]]

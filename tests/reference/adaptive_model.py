@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -61,6 +62,7 @@ def may_use(own: int, tap: Tap) -> bool:
     return (other.bit_count(), other) < (own.bit_count(), own)
 
 
+@cache
 def refining_features(kind: int, own: int) -> list[Tap]:
     """Neighbours of features 0 to 15 of a parity, in a refining pass."""
     z, y, x = (3 if kind == VOLUME else 0), (4 if kind != LINE else 0), (4 if kind != LINE else 12)

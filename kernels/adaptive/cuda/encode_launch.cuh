@@ -20,12 +20,11 @@ struct TileCoding {
   struct Choice {
     void (*kernel)(const AdaptiveEncode, std::uint32_t);
     std::size_t shared;
-    int threads;
   };
   static Choice choose(TileKind kind, TilePlace place) {
     return with_unit_kernel(kind, place, [](auto kernel) {
       using Kernel = decltype(kernel);
-      return Choice{&code_tiles_kernel<T, Kernel::mode, Kernel::refines>, ring_bytes<Kernel::mode>(), Kernel::threads};
+      return Choice{&code_tiles_kernel<T, Kernel::mode, Kernel::refines>, ring_bytes<Kernel::mode>()};
     });
   }
 };
@@ -38,7 +37,7 @@ cudaError_t resident_encoders(TileKind kind, std::uint32_t* training, std::uint3
   for (const TilePlace place : kPlaces) {
     std::uint32_t blocks = 0;
     const auto chosen = TileCoding<T>::choose(kind, place);
-    PYF_CUDA_TRY(resident_blocks(chosen.kernel, chosen.threads, chosen.shared, &blocks));
+    PYF_CUDA_TRY(resident_blocks(chosen.kernel, kCodingThreads, chosen.shared, &blocks));
     *coding = std::max(*coding, blocks);
   }
   return cudaSuccess;
@@ -57,7 +56,7 @@ cudaError_t launch_encoding(const AdaptiveEncode& job, std::uint32_t training, s
         continue;  // no tile is coded there
       const auto chosen = TileCoding<T>::choose(order.grid.kind, place);
       auto* const kernel = chosen.kernel;
-      kernel<<<coding, chosen.threads, chosen.shared, stream>>>(job, i);
+      kernel<<<coding, kCodingThreads, chosen.shared, stream>>>(job, i);
       PYF_CUDA_TRY(cudaGetLastError());
     }
     make_tables_kernel<<<training, kTrainThreads, 0, stream>>>(job, i);

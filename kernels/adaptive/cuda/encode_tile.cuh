@@ -24,8 +24,8 @@ struct TileStep {
   float size;
 };
 
-// kRefines: models may have refining passes. kHelped: a second warp foresees their steps.
-template <class T, UnitMode kMode, bool kRefines, bool kHelped>
+// kRefines: models may have refining passes.
+template <class T, UnitMode kMode, bool kRefines>
 struct TileEncoder {
   static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
 
@@ -33,8 +33,7 @@ struct TileEncoder {
   const AdaptiveGrid& grid;
   const AdaptiveTaps& taps;
   EncodeScratch scratch;
-  float* planes;     // memory of PlaneWindows
-  HelpMemory* help;  // helped
+  float* planes;  // memory of PlaneWindows
   const T* values;
   ChunkScale<T> scale;
   bool again;    // values that did not fit are stored
@@ -220,27 +219,7 @@ struct TileEncoder {
   template <class Sink>
   __device__ __forceinline__ void code_turn(const PassModel& model, std::uint32_t turn, bool masked, Sink& sink) {
     begin_turn(memory.refining, model, taps, turn);
-    const Refining refining(memory.refining, memory.pass, taps, scratch.unit);
-    if constexpr (kHelped) {
-      help->cells.clear();
-      begin_helped_turn(help->ring);
-      HelpedTurn helped(refining, help->cells);
-      const auto begin = [&](std::uint32_t number) { helped.step = number; };
-      const auto end = [&](std::uint32_t number, const Ints& active, const Coded& coded) {
-        help->cells.put(help->ring, number, active, coded.value, coded.size);
-      };
-      code_steps(helped, ForeseenByHelper{help->ring}, begin, end, masked, sink);
-    } else {
-      Refining alone = refining;
-      code_steps(
-          alone, ForeseenAlone{alone}, [](std::uint32_t) {}, [](std::uint32_t, const Ints&, const Coded&) {}, masked,
-          sink);
-    }
-  }
-  // Calls begin(number) and end(number, active, coded) at each step.
-  template <class Turn, class Foreseen, class Begin, class End, class Sink>
-  __device__ __forceinline__ void code_steps(Turn& refining, Foreseen foreseen, const Begin& begin, const End& end,
-                                             bool masked, Sink& sink) {
+    Refining refining(memory.refining, memory.pass, taps, scratch.unit);
     RefinedPlace place(refining.shape, refining.parity, memory.lattice.lengths);
     auto cursor = RefinedCursor::begin(memory.tile, memory.lattice, refining, place);
     const std::uint32_t steps = refining.shape.steps();
@@ -257,16 +236,11 @@ struct TileEncoder {
       active = place.active();
       target = load(refining, place, active, cursor.index);  // it comes while this step is coded
       const std::uint32_t bits = bits_of_condition(coded);
-      const Ahead ahead = foreseen.take(number);
-      begin(number);
-      Coded done = {};
-      if (bits != 0) {
-        const ForeseenStep<Turn> step(refining, number, ahead);
-        done = code_lanes(step, bits, coded, own, masked, sink);
-        step.store_sizes(coded, {done.size});
-        if (!last && coded.v != 0) keep(own.at, done);
-      }
-      end(number, coded, done);
+      if (bits == 0) continue;
+      const RefinedStep<Refining> step(refining, number);
+      const Coded done = code_lanes(step, bits, coded, own, masked, sink);
+      step.store_sizes(coded, {done.size});
+      if (!last && coded.v != 0) keep(own.at, done);
       __syncwarp();
     }
   }
@@ -280,7 +254,7 @@ struct TileEncoder {
     if constexpr (kRefines) {
 #pragma unroll 1
       for (std::uint32_t p = 1; p <= model.levels; ++p) {
-        begin_refining(memory, grid.kind, model.passes[p], scratch.unit);
+        begin_refining(memory, grid.kind, model.passes[p], scratch.unit, nullptr);
 #pragma unroll 1
         for (std::uint32_t turn = 1; turn <= refining_turns(grid.kind); ++turn) {
           sink.begin_turn(p);
@@ -334,10 +308,9 @@ struct RecordSink {
 };
 
 // Codes a tile, and repeats until every value keeps the bound or is stored verbatim.
-template <class T, UnitMode kMode, bool kRefines, bool kHelped>
-__device__ __forceinline__ TileHead record_tile(TileEncoder<T, kMode, kRefines, kHelped>& tile,
-                                                const AdaptiveModel& model, std::uint64_t number,
-                                                const TileRecords& to) {
+template <class T, UnitMode kMode, bool kRefines>
+__device__ __forceinline__ TileHead record_tile(TileEncoder<T, kMode, kRefines>& tile, const AdaptiveModel& model,
+                                                std::uint64_t number, const TileRecords& to) {
   RecordSink<T> sink{to, {}};
 #pragma unroll 1
   for (int attempt = 0;; ++attempt) {

@@ -5,9 +5,12 @@
 
 #include <cstdint>
 
-#include "adaptive/cuda/refining.cuh"
+#include "adaptive/cuda/classes.cuh"
 
 namespace pyfilter::cuda {
+
+// What the helper does next: foresees a turn, sets up its half of a pass's classes, or ends.
+enum class HelperTask : std::uint32_t { turn, classes, end };
 
 // Two batches of steps in shared memory: one is filled while the other is used.
 struct AheadRing {
@@ -17,7 +20,7 @@ struct AheadRing {
   Ints set[2 * kBatch][kRows];
   // What the cells of the turn's own class hold before they are coded, and those above the first rows.
   float uncoded[2 * kBatch][kRows], above[2 * kBatch][2];
-  bool done;  // no turn follows
+  HelperTask task;
 
   __device__ __forceinline__ void put(std::uint32_t number, const Ahead& ahead) {
     const std::uint32_t at = number % (2 * kBatch);
@@ -70,38 +73,24 @@ struct HelpedTurn : Refining {
   __device__ __forceinline__ HelpedTurn(const Refining& refining, const OwnCells& own)
       : Refining(refining), cells(own) {}
 };
-PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex, const Ints& set, Floats sum) {
-  constexpr std::uint32_t kMost = 3;  // more are not among the candidates
-  const float* const weights = r.turn.own_weights[set.v >> 3];
-  float value[kMost];
-#pragma unroll
-  for (std::uint32_t k = 0; k < kMost; ++k)
-    if (k < r.turn.own_tap_count) value[k] = r.cells.values[0][OwnCells::index(r.step, r.turn.own_taps[k])];
-#pragma unroll
-  for (std::uint32_t k = 0; k < kMost; ++k)
-    if (k < r.turn.own_tap_count) sum = fused({weights[k]}, {value[k]}, sum);
-  return sum;
+PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex, const Ints& set, const Floats& sum) {
+  return add_own_values(r.turn, set, sum, [&](std::uint32_t k) {
+    return r.cells.values[0][OwnCells::index(r.step, r.turn.own_taps[k])];
+  });
 }
-PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex, Floats m) {
-  constexpr std::uint32_t kMost = 6;
-  float size[kMost];
-#pragma unroll
-  for (std::uint32_t k = 0; k < kMost; ++k)
-    if (k < r.turn.own_feature_count) size[k] = r.cells.sizes[0][OwnCells::index(r.step, r.turn.own_features[k])];
-#pragma unroll
-  for (std::uint32_t k = 0; k < kMost; ++k)
-    if (k < r.turn.own_feature_count) m = fused({r.turn.own_scales[k]}, {size[k]}, m);
-  return m;
+PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex, const Floats& m) {
+  return add_own_sizes(
+      r.turn, m, [&](std::uint32_t k) { return r.cells.sizes[0][OwnCells::index(r.step, r.turn.own_features[k])]; });
 }
+// A step of which is known what earlier turns foretell.
+struct ForeseenStep : RefinedStep<HelpedTurn> {
+  const Ahead& ahead;
 
-// Of a warp alone: each step is foreseen when it is coded.
-struct ForeseenAlone {
-  const Refining& refining;
-
-  __device__ __forceinline__ Ahead take(std::uint32_t number) const {
-    return look_ahead(refining, refining.beside(refining.shape.cell_of_step(refining.parity, number)));
-  }
+  __device__ __forceinline__ ForeseenStep(HelpedTurn& turn, std::uint32_t step, const Ahead& known)
+      : RefinedStep<HelpedTurn>(turn, step), ahead(known) {}
+  __device__ __forceinline__ Expected expect() const { return expect_refined(refining, cell, ahead); }
 };
+
 // Of a warp with a helper; it takes all steps of a turn.
 struct ForeseenByHelper {
   AheadRing& ring;
@@ -118,34 +107,51 @@ struct HelpMemory {
   OwnCells cells;
 };
 
-// The helper: foresees the steps of turn after turn. The other warp sets up a turn, then calls begin_helped_turn().
-__device__ inline void help(AheadRing& ring, const RefiningMemory& memory, const WavePass& pass,
-                            const AdaptiveTaps& taps, const UnitScratch& scratch) {
+// Begins a task of the helper.
+__device__ __forceinline__ void call_helper(AheadRing& ring, HelperTask task) {
+  if (this_lane() == 0) ring.task = task;
+  __syncthreads();
+}
+// Sets up the classes of a pass by two warps.
+__device__ __forceinline__ void begin_classes_together(const Refinement& shape, const Dense& dense,
+                                                       const Lattice& lattice, const UnitScratch& scratch) {
+  begin_classes(shape, dense, lattice, scratch, threadIdx.x / kRows, 2, [] { __syncthreads(); });
+}
+
+__device__ __forceinline__ void foresee_turn(AheadRing& ring, const Refining& refining) {
+  const std::uint32_t steps = refining.shape.steps();
+  CellsBeside beside(refining);
+  beside.load(refining.shape.cell_of_step(refining.parity, 0));
+#pragma unroll 1
+  for (std::uint32_t number = 0; number < steps; ++number) {
+    if (number != 0 && number % AheadRing::kBatch == 0) __syncthreads();
+    const CellsBeside own = beside;
+    const CellIndex cell = refining.shape.cell_of_step(refining.parity, number);
+    const float uncoded = refining.values[cell], above = this_lane() % kHalf == 0 ? refining.values[cell - 1] : 0;
+    beside.load(refining.shape.cell_of_step(refining.parity, number + 1));  // it comes while this step is summed
+    ring.put(number, look_ahead(refining, own));
+    const std::uint32_t at = number % (2 * AheadRing::kBatch);
+    ring.uncoded[at][this_lane()] = uncoded;
+    if (this_lane() % kHalf == 0) ring.above[at][this_lane() / kHalf] = above;
+  }
+  __syncthreads();
+}
+
+// The helper: does task after task. The other warp sets up the memory of each, then calls.
+template <class Memory>
+__device__ __forceinline__ void help(AheadRing& ring, const Memory& memory, const AdaptiveTaps& taps,
+                                     const UnitScratch& scratch) {
 #pragma unroll 1
   for (;;) {
     __syncthreads();
-    if (ring.done) return;
-    const Refining refining(memory, pass, taps, scratch);
-    const std::uint32_t steps = refining.shape.steps();
-    CellsBeside beside = refining.beside(refining.shape.cell_of_step(refining.parity, 0));
-#pragma unroll 1
-    for (std::uint32_t number = 0; number < steps; ++number) {
-      if (number != 0 && number % AheadRing::kBatch == 0) __syncthreads();
-      const CellsBeside own = beside;
-      const CellIndex cell = refining.shape.cell_of_step(refining.parity, number);
-      const float uncoded = refining.values[cell], above = this_lane() % kHalf == 0 ? refining.values[cell - 1] : 0;
-      beside.load(refining.shape.cell_of_step(refining.parity, number + 1));  // it comes while this step is summed
-      ring.put(number, look_ahead(refining, own));
-      const std::uint32_t at = number % (2 * AheadRing::kBatch);
-      ring.uncoded[at][this_lane()] = uncoded;
-      if (this_lane() % kHalf == 0) ring.above[at][this_lane() / kHalf] = above;
+    const HelperTask task = ring.task;
+    if (task == HelperTask::end) return;
+    if (task == HelperTask::classes) {
+      begin_classes_together(memory.refining.shape, memory.dense, memory.lattice, scratch);
+    } else {
+      foresee_turn(ring, Refining(memory.refining, memory.pass, taps, scratch));
     }
-    __syncthreads();
   }
-}
-__device__ __forceinline__ void begin_helped_turn(AheadRing& ring, bool done = false) {
-  if (this_lane() == 0) ring.done = done;
-  __syncthreads();
 }
 
 }  // namespace pyfilter::cuda

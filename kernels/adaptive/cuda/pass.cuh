@@ -24,8 +24,8 @@ struct KindOf<RingCells<K, false>> {
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
-// A kernel's memory of tiles, and whether it has refining passes. Then a second warp helps. Blocks of a multiprocessor:
-// shared memory has room for no more, or registers.
+// A kernel's memory of tiles, and whether it has refining passes. Then a second warp helps to decode. Decoding blocks
+// of a multiprocessor: shared memory has room for no more, or registers.
 template <UnitMode kMode, bool kRefines>
 struct UnitKernel {
   static constexpr UnitMode mode = kMode;
@@ -188,10 +188,10 @@ PYF_LANES void begin_pass(UnitMemory<kMode>& memory, TileKind kind, const Adapti
   __syncwarp();
 }
 
-// Begins a refining pass; its known values are in the dense array.
+// Begins a refining pass; its known values are in the dense array. `help`: nullptr for a warp alone.
 template <UnitMode kMode>
 PYF_LANES void begin_refining(UnitMemory<kMode>& memory, TileKind kind, const PassModel& model,
-                              const UnitScratch& scratch) {
+                              const UnitScratch& scratch, HelpMemory* help) {
   __syncwarp();
   if (this_lane() == 0) {
     const Lattice lattice(memory.dense, kind, model.log2);
@@ -200,7 +200,12 @@ PYF_LANES void begin_refining(UnitMemory<kMode>& memory, TileKind kind, const Pa
   }
   load_pass(memory.pass, model);
   __syncwarp();
-  begin_classes(memory.refining.shape, memory.dense, memory.lattice, scratch);
+  if (help != nullptr) {
+    call_helper(help->ring, HelperTask::classes);
+    begin_classes_together(memory.refining.shape, memory.dense, memory.lattice, scratch);
+  } else {
+    begin_classes(memory.refining.shape, memory.dense, memory.lattice, scratch, 0, 1, [] { __syncwarp(); });
+  }
 }
 
 PYF_LANES std::uint32_t refining_turns(TileKind kind) { return (1u << static_cast<std::uint32_t>(kind)) - 1; }

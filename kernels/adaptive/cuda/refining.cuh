@@ -35,7 +35,8 @@ PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& whe
 // In shared memory: a pass's classes, and the neighbours of a turn with a weight that is not 0. Distances of taps and
 // features are in bytes; those of earlier classes come first, then those of the turn's own.
 struct RefiningMemory {
-  static constexpr std::uint32_t kMostOwn = 8;
+  // Of the turn's own class; taps.hpp names no more.
+  static constexpr std::uint32_t kMostOwn = 8, kMostOwnTaps = 3, kMostOwnFeatures = 6;
 
   alignas(16) CellIndex taps_at[kMostCandidates], features_at[kCodeTaps], own_taps_at[kMostOwn],
       own_features_at[kMostOwn];
@@ -53,7 +54,7 @@ struct RefiningMemory {
   std::uint32_t parity;
 };
 
-struct CellsBeside;
+struct CellsInPlace;
 
 // What a lane knows of the turn.
 struct Refining {
@@ -83,7 +84,7 @@ struct Refining {
   }
   __device__ __forceinline__ float scale_of_range() const { return turn.of_range; }
   __device__ __forceinline__ float scale_of_distance() const { return turn.of_distance; }
-  __device__ __forceinline__ CellsBeside beside(CellIndex at) const;
+  __device__ __forceinline__ CellsInPlace beside(CellIndex at) const;
 };
 
 // Values and sizes beside a step, in classes of earlier turns. Their loads are on their way together.
@@ -106,12 +107,13 @@ struct CellsBeside {
     }
 #pragma unroll
     for (std::uint32_t k = 0; k < kTapFours; ++k)
-      if (k < r.turn.tap_fours) load_four(r.values, r.turn.taps_at + 4 * k, value[k]);
+      if (k < r.turn.tap_fours) load_four(r.values, own, r.turn.taps_at + 4 * k, value[k]);
 #pragma unroll
     for (std::uint32_t k = 0; k < kFeatureFours; ++k)
-      if (k < r.turn.feature_fours) load_four(r.sizes, r.turn.features_at + 4 * k, size[k]);
+      if (k < r.turn.feature_fours) load_four(r.sizes, own, r.turn.features_at + 4 * k, size[k]);
   }
-  __device__ __forceinline__ void load_four(const LaneCells& cells, const CellIndex* distances, float (&to)[4]) const {
+  // `own`: the lane's cell, in bytes
+  PYF_LANES void load_four(const LaneCells& cells, std::uint32_t own, const CellIndex* distances, float (&to)[4]) {
     const int4 d = *reinterpret_cast<const int4*>(distances);
     to[0] = cells.beside(own, d.x);
     to[1] = cells.beside(own, d.y);
@@ -136,7 +138,7 @@ struct CellsBeside {
 #pragma unroll 1
     for (std::uint32_t k = kTapFours; k < r.turn.tap_fours; ++k) {
       float more[4];
-      load_four(r.values, r.turn.taps_at + 4 * k, more);
+      load_four(r.values, own, r.turn.taps_at + 4 * k, more);
       sum = add_four(sum, weights + 4 * k, more);
     }
     return sum;
@@ -149,35 +151,78 @@ struct CellsBeside {
     return m;
   }
 };
-__device__ __forceinline__ CellsBeside Refining::beside(CellIndex at) const {
-  CellsBeside cells(*this);
-  cells.load(at);
-  return cells;
-}
+// The same with loads where they are needed, in few registers.
+struct CellsInPlace {
+  static constexpr std::uint32_t kFoursAtOnce = 3;
 
-PYF_LANES Floats add_own_values(const Refining& r, CellIndex at, const Ints& set, Floats sum) {
-  const float* const weights = r.turn.own_weights[set.v >> 3];
+  const Refining& r;
+  CellIndex at;
+
+  __device__ __forceinline__ Floats before(std::uint32_t axis) const {
+    return load_cells(r.values, at, r.before[axis]);
+  }
+  __device__ __forceinline__ Floats behind(std::uint32_t axis) const {
+    return load_cells(r.values, at, r.behind[axis]);
+  }
+  __device__ __forceinline__ Floats weighted_values(const Ints& set) const {
+    return add(Floats::all(0), r.values, r.turn.taps_at, r.turn.weights[set.v >> 3], r.turn.tap_fours);
+  }
+  __device__ __forceinline__ Floats weighted_sizes() const {
+    return add({r.turn.constant}, r.sizes, r.turn.features_at, r.turn.scales, r.turn.feature_fours);
+  }
+
+ private:
+  __device__ __forceinline__ Floats add(Floats sum, const LaneCells& cells, const CellIndex* distances,
+                                        const float* weights, std::uint32_t fours) const {
+    const std::uint32_t own = cells.own(at);
 #pragma unroll 1
-  for (std::uint32_t k = 0; k < r.turn.own_tap_count; ++k)
-    sum = fused({weights[k]}, {r.values.beside(r.values.own(at), r.turn.own_taps_at[k])}, sum);
+    for (std::uint32_t from = 0; from < fours; from += kFoursAtOnce) {
+      float values[kFoursAtOnce][4];
+#pragma unroll
+      for (std::uint32_t k = 0; k < kFoursAtOnce; ++k)
+        if (from + k < fours) CellsBeside::load_four(cells, own, distances + 4 * (from + k), values[k]);
+#pragma unroll
+      for (std::uint32_t k = 0; k < kFoursAtOnce; ++k)
+        if (from + k < fours) sum = CellsBeside::add_four(sum, weights + 4 * (from + k), values[k]);
+    }
+    return sum;
+  }
+};
+__device__ __forceinline__ CellsInPlace Refining::beside(CellIndex at) const { return {*this, at}; }
+
+// Adds what the turn's own class foretells; value(k) and size(k) load what belongs to tap k or feature k. All are on
+// their way together.
+template <class Load>
+PYF_LANES Floats add_own_values(const RefiningMemory& turn, const Ints& set, Floats sum, const Load& value) {
+  const float* const weights = turn.own_weights[set.v >> 3];
+  float values[RefiningMemory::kMostOwnTaps];
+#pragma unroll
+  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnTaps; ++k)
+    if (k < turn.own_tap_count) values[k] = value(k);
+#pragma unroll
+  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnTaps; ++k)
+    if (k < turn.own_tap_count) sum = fused({weights[k]}, {values[k]}, sum);
   return sum;
 }
-PYF_LANES Floats add_own_sizes(const Refining& r, CellIndex at, Floats m) {
-#pragma unroll 1
-  for (std::uint32_t k = 0; k < r.turn.own_feature_count; ++k)
-    m = fused({r.turn.own_scales[k]}, {r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k])}, m);
+template <class Load>
+PYF_LANES Floats add_own_sizes(const RefiningMemory& turn, Floats m, const Load& size) {
+  float sizes[RefiningMemory::kMostOwnFeatures];
+#pragma unroll
+  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnFeatures; ++k)
+    if (k < turn.own_feature_count) sizes[k] = size(k);
+#pragma unroll
+  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnFeatures; ++k)
+    if (k < turn.own_feature_count) m = fused({turn.own_scales[k]}, {sizes[k]}, m);
   return m;
 }
-
-// A step of which is known what earlier turns foretell.
-template <class Turn>
-struct ForeseenStep : RefinedStep<Turn> {
-  const Ahead& ahead;
-
-  __device__ __forceinline__ ForeseenStep(Turn& turn, std::uint32_t step, const Ahead& known)
-      : RefinedStep<Turn>(turn, step), ahead(known) {}
-  __device__ __forceinline__ Expected expect() const { return expect_refined(this->refining, this->cell, ahead); }
-};
+PYF_LANES Floats add_own_values(const Refining& r, CellIndex at, const Ints& set, const Floats& sum) {
+  return add_own_values(r.turn, set, sum,
+                        [&](std::uint32_t k) { return r.values.beside(r.values.own(at), r.turn.own_taps_at[k]); });
+}
+PYF_LANES Floats add_own_sizes(const Refining& r, CellIndex at, const Floats& m) {
+  return add_own_sizes(r.turn, m,
+                       [&](std::uint32_t k) { return r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k]); });
+}
 
 // A neighbour of the turn's own class, in the same plane.
 PYF_LANES RefiningMemory::Before steps_before(const Refinement& shape, std::uint32_t parity, Tap tap) {
@@ -268,108 +313,6 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
     memory.of_distance = model.scales[kDistanceFeature][parity];
   }
   __syncwarp();
-}
-
-// Sets up the arrays: the known class from the dense array, and what stands for values outside and for those that are
-// not coded yet (begin_refining() of the CPU).
-PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const Lattice& lattice,
-                             const UnitScratch& scratch) {
-  const auto floats = static_cast<std::uint32_t>(shape.floats());
-  for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.sizes[i] = 0;
-  const std::uint32_t words = shape.classes() * shape.steps();
-  for (std::uint32_t i = this_lane(); i < words; i += kRows) scratch.masks[i] = 0;
-  __syncwarp();
-  const auto margin = static_cast<std::int32_t>(Refinement::kMargin), lead = static_cast<std::int32_t>(shape.lead);
-  const std::int32_t planes = static_cast<std::int32_t>(shape.planes_of(0)),
-                     rows = static_cast<std::int32_t>(shape.rows_of(0)), deep = shape.is_volume() ? margin : 0,
-                     high = shape.is_line() ? 0 : margin;
-  const auto inside = [](std::int32_t i, std::int32_t n) {
-    return static_cast<std::uint32_t>(i < 0 ? 0 : i >= n ? n - 1 : i);
-  };
-  const std::uint32_t others = (1u << shape.classes()) - 2;  // bits of the classes that are not known
-  const auto even_columns = static_cast<std::int32_t>(shape.columns_of(0)),
-             odd_columns = static_cast<std::int32_t>(shape.columns_of(1));
-#pragma unroll 1
-  for (std::int32_t z = -deep; z < planes + deep; ++z)
-#pragma unroll 1
-    for (std::int32_t y = -high; y < rows + high; ++y) {
-      const std::uint32_t row = inside(y, rows), y_all = shape.is_line() ? row : 2 * row, plane = inside(z, planes);
-      const auto columns =
-          static_cast<std::int32_t>(shape.is_line() ? (lattice.lengths[row] + 1) / 2 : shape.columns_of(0));
-      const std::int32_t end = even_columns + lead;
-      const bool own = z == static_cast<std::int32_t>(plane) && y == static_cast<std::int32_t>(row);
-      const std::size_t from = lattice.index(dense, 2 * plane, y_all, 0), by = std::size_t{2} << lattice.shift_x;
-      const CellIndex to = shape.cell(0, z, y, 0);
-      // Values of a volume's classes are never taken before they are coded: bits of the classes that have this row.
-      std::uint32_t coded = 0;
-      if (shape.is_volume() && own) {
-        if (this_lane() < 8 && z < static_cast<std::int32_t>(shape.planes_of(this_lane())) &&
-            y < static_cast<std::int32_t>(shape.rows_of(this_lane())))
-          coded = 1u << this_lane();
-        coded = __reduce_or_sync(kAllRows, coded);
-      }
-      const std::uint32_t evens = coded & 0x55, odds = coded & 0xAA;  // by the parity along x
-#pragma unroll 1
-      for (std::int32_t x = static_cast<std::int32_t>(this_lane()) - lead; x < end && columns > 0;
-           x += static_cast<std::int32_t>(kRows)) {
-        const std::uint32_t column = inside(x, columns);
-        const bool known = own && x == static_cast<std::int32_t>(column);
-        const std::size_t at = from + column * by;
-        const float value = dense.values[at];
-        const CellIndex cell = to + x * static_cast<CellIndex>(shape.stride);
-        scratch.values[cell] = value;
-        std::uint32_t outside = others;
-        if (x >= 0) outside &= ~((x < even_columns ? evens : 0) | (x < odd_columns ? odds : 0));
-#pragma unroll 1
-        for (; outside != 0; outside &= outside - 1)
-          scratch
-              .values[cell + static_cast<CellIndex>((static_cast<std::uint32_t>(__ffs(static_cast<int>(outside))) - 1) *
-                                                    shape.class_cells)] = value;
-        if (!known) continue;
-        scratch.sizes[cell] = dense.sizes[at];
-        if (dense.kinds[at] != kSentinel) continue;
-        std::uint32_t step = 0, lane = 0;
-        shape.find(plane, row, column, &step, &lane);
-        atomicOr(scratch.masks + step, 1u << lane);
-      }
-    }
-  __syncwarp();
-}
-
-// Where a lane's value of a turn is in the array, while a warp walks over a tile.
-struct RefinedCursor {
-  std::uint64_t index, along, back;  // of the lane's value; to the next one; from the end of a row to the next plane
-
-  PYF_LANES RefinedCursor begin(const AdaptiveTile& tile, const Lattice& lattice, const Refining& r,
-                                const RefinedPlace& place) {
-    const Refinement& shape = r.shape;
-    const auto signed_of = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-    const std::uint32_t lane = shape.is_line() ? this_lane() : this_lane() % kHalf,
-                        y = shape.is_line() ? lane : 2 * lane + Refinement::odd(r.parity, 1);
-    const std::int64_t x = 2 * place.x.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 0)),
-                       z = shape.is_volume() ? 2 * place.z.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 2))
-                                             : 0;
-    RefinedCursor c;
-    const std::uint64_t step = tile.value_stride << lattice.shift_x;
-    c.along = 2 * step;
-    c.back = (tile.plane_stride << (lattice.shift_z + 1)) - shape.period * c.along;
-    c.index = tile.row(0, y << lattice.shift_y) +
-              static_cast<std::uint64_t>(z * signed_of(tile.plane_stride << lattice.shift_z) + x * signed_of(step));
-    return c;
-  }
-  __device__ __forceinline__ void next(const RefinedPlace& place, std::int32_t z) {
-    index += along;
-    if (place.z.v != z) index += back;
-  }
-};
-// The index of a lane's value in the dense array.
-PYF_LANES std::size_t dense_index(const Dense& dense, const Lattice& lattice, const Refining& r,
-                                  const RefinedPlace& place) {
-  const Refinement& shape = r.shape;
-  const std::uint32_t y = shape.is_line() ? this_lane() : 2 * (this_lane() % kHalf) + Refinement::odd(r.parity, 1);
-  const std::uint32_t z =
-      shape.is_volume() ? 2 * static_cast<std::uint32_t>(place.z.v) + Refinement::odd(r.parity, 2) : 0;
-  return lattice.index(dense, z, y, 2 * static_cast<std::uint32_t>(place.x.v) + Refinement::odd(r.parity, 0));
 }
 
 }  // namespace pyfilter::cuda

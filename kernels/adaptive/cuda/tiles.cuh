@@ -57,8 +57,8 @@ struct ContextSink {
   PYF_LANES float size_beside(const Tile&, const WaveStep<Wave, Masks>& step, std::uint32_t i) {
     return load_cells(step.wave.sizes, step.at(), step.wave.code_tap[i]).v;
   }
-  template <class Tile, class Turn>
-  PYF_LANES float size_beside(const Tile& tile, const RefinedStep<Turn>& step, std::uint32_t i) {
+  template <class Tile>
+  PYF_LANES float size_beside(const Tile& tile, const RefinedStep<Refining>& step, std::uint32_t i) {
     return load_cells(step.refining.sizes, step.at(), tile.memory.refining.code_at[i]).v;
   }
 };
@@ -93,7 +93,7 @@ __device__ __forceinline__ void count_records(const TileRecords& records, const 
 template <class T>
 class WarpTiles {
  public:
-  using Encoder = TileEncoder<T, UnitMode::flat, true, false>;
+  using Encoder = TileEncoder<T, UnitMode::flat, true>;
 
   const AdaptiveEncode& job;
   const EncodeOrder& order;
@@ -110,7 +110,7 @@ class WarpTiles {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
   __device__ __forceinline__ Encoder encoder() const {
-    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, nullptr, values, scale, false, true, false};
+    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, values, scale, false, true, false};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
@@ -227,7 +227,7 @@ class WarpTiles {
       __syncwarp();
       return sample_wave(tile, every, to);
     }
-    begin_refining(tile.memory, order.grid.kind, pass, tile.scratch.unit);
+    begin_refining(tile.memory, order.grid.kind, pass, tile.scratch.unit, nullptr);
     for (const bool samples : {false, true}) {
       std::uint32_t taken = 0, inside = every_of_pass(true, every) / 2;
 #pragma unroll 1

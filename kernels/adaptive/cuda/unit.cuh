@@ -177,7 +177,7 @@ struct Unit {
     const std::uint32_t steps = shape.steps();
     const bool last = memory.lattice.shift_x == 0;
     help->cells.clear();
-    begin_helped_turn(help->ring);
+    call_helper(help->ring, HelperTask::turn);
     const ForeseenByHelper foreseen{help->ring};
 #pragma unroll 1
     for (std::uint32_t number = 0; number < steps; ++number) {
@@ -187,7 +187,7 @@ struct Unit {
       refining.step = number;
       Decoded decoded = {};
       if (bits != 0) {
-        const ForeseenStep<HelpedTurn> step(refining, number, ahead);
+        const ForeseenStep step(refining, number, ahead);
         decoded = decode_step<kMasks>(step, bits, active);
         step.store_sizes(active, {decoded.size});
         if (active.v != 0) {
@@ -215,7 +215,7 @@ struct Unit {
     if constexpr (kRefines) {
 #pragma unroll 1
       for (std::uint32_t p = 1; p <= open.model.levels; ++p) {
-        begin_refining(memory, job.grid.kind, open.model.passes[p], scratch);
+        begin_refining(memory, job.grid.kind, open.model.passes[p], scratch, help);
 #pragma unroll 1
         for (std::uint32_t turn = 1; turn <= refining_turns(job.grid.kind); ++turn) {
           if (has_masks)
@@ -290,7 +290,7 @@ static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
   if constexpr (kRefines) {
     __shared__ __align__(16) unsigned char help_memory[sizeof(HelpMemory)];
     shared_help = reinterpret_cast<HelpMemory*>(help_memory);
-    if (threadIdx.x >= kRows) return help(shared_help->ring, memory.refining, memory.pass, job.taps, scratch);
+    if (threadIdx.x >= kRows) return help(shared_help->ring, memory, job.taps, scratch);
   }
   for (;;) {
     std::uint32_t next = 0;
@@ -305,7 +305,7 @@ static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
     const Fault fault = decode_unit<T, kMode, kRefines>(memory, job, frame_number, unit, scratch, planes, shared_help);
     if (fault != Fault::none && this_lane() == 0) report(job.frame(frame_number), fault);
   }
-  if constexpr (kRefines) begin_helped_turn(shared_help->ring, true);
+  if constexpr (kRefines) call_helper(shared_help->ring, HelperTask::end);
 }
 
 }  // namespace pyfilter::cuda
