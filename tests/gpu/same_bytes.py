@@ -26,7 +26,7 @@ from contract import fields
 from hypothesis import given, settings
 
 import pyfilter
-from gpu import derived_cases, device, lossless_cases, particle_cases, progressive_cases
+from gpu import adaptive_cases, derived_cases, device, lossless_cases, particle_cases, progressive_cases
 from gpu.damaged_frames import damaged
 from gpu.group import Group, check_batch, compare_parts
 from pyfilter import frames
@@ -261,6 +261,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
             codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])
             group.check(values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1)
         yield group
+    yield adaptive_cases.written(600 // every)
     if every == 1 and not quick:
         group = Group("adaptive, many units")
         for shape in ((150, 260, 200), (3000, 1500), (2_000_003,)):

@@ -65,22 +65,27 @@ struct OwnCells {
   }
 };
 
-// A turn whose own class is read from OwnCells.
+// A turn whose own class is read from OwnCells. But if a plane's halves are one column each, a value of the second half
+// has a neighbour in the first one that is coded before it: then cells are read.
 struct HelpedTurn : Refining {
   const OwnCells& cells;
   std::uint32_t step = 0;
+  bool in_ring;
 
   __device__ __forceinline__ HelpedTurn(const Refining& refining, const OwnCells& own)
-      : Refining(refining), cells(own) {}
+      : Refining(refining), cells(own), in_ring(shape.kind != TileKind::plane || shape.half > 1) {}
 };
-PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex, const Ints& set, const Floats& sum) {
+PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex at, const Ints& set, const Floats& sum) {
   return add_own_values(r.turn, set, sum, [&](std::uint32_t k) {
-    return r.cells.values[0][OwnCells::index(r.step, r.turn.own_taps[k])];
+    return r.in_ring ? r.cells.values[0][OwnCells::index(r.step, r.turn.own_taps[k])]
+                     : r.values.beside(r.values.own(at), r.turn.own_taps_at[k]);
   });
 }
-PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex, const Floats& m) {
-  return add_own_sizes(
-      r.turn, m, [&](std::uint32_t k) { return r.cells.sizes[0][OwnCells::index(r.step, r.turn.own_features[k])]; });
+PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex at, const Floats& m) {
+  return add_own_sizes(r.turn, m, [&](std::uint32_t k) {
+    return r.in_ring ? r.cells.sizes[0][OwnCells::index(r.step, r.turn.own_features[k])]
+                     : r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k]);
+  });
 }
 // A step of which is known what earlier turns foretell.
 struct ForeseenStep : RefinedStep<HelpedTurn> {
