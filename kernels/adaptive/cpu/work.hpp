@@ -132,36 +132,44 @@ inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Latt
   std::memset(w.steps.sentinel, 0, 4 * std::size_t{wave.layout.steps()});
 }
 
-// Calls visit(target, index) for each value of a turn: where it is among the steps' lanes, and in the dense array.
+// Values of a row of a turn: where the first is among the steps' lanes, in the wave or the classes, and in the dense
+// array. The next ones are kRows, `cells` and `by` further.
+struct Run {
+  std::size_t target;
+  CellIndex cell, cells;
+  std::size_t at, by;
+  std::uint32_t count;
+};
+// Calls visit(run) for all values of a turn.
 template <class Visit>
-KFN void each_target(const Work& w, const Lattice& lattice, std::uint32_t turn, Visit&& visit) {
+KFN void each_run(const Work& w, const Lattice& lattice, std::uint32_t turn, Visit&& visit) {
   if (!w.pass->refining) {
     const Layout& l = w.wave.layout;
+    const std::size_t by = std::size_t{1} << lattice.shift_x;
     for (std::uint32_t z = 0; z < lattice.planes; ++z)
       for (std::uint32_t y = 0; y < lattice.rows; ++y) {
-        const auto first =
-            static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
-        const std::size_t from = lattice.index(w.dense, z, y, 0);
-        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
-          visit((first + x) * kRows + y, from + (std::size_t{x} << lattice.shift_x));
+        const std::int32_t step = l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0);
+        visit(Run{static_cast<std::size_t>(step) * kRows + y, CellIndex{step} * kLaneStride + y, kLaneStride,
+                  lattice.index(w.dense, z, y, 0), by, lattice.lengths[y]});
       }
     return;
   }
   const Refinement& shape = w.refining.shape;
   const std::uint32_t parity = parity_of_turn(shape.kind, turn);
+  const std::size_t by = std::size_t{2} << lattice.shift_x;
   for (std::uint32_t z = 0; z < shape.planes_of(parity); ++z)
     for (std::uint32_t y = 0; y < shape.rows_of(parity); ++y) {
       const std::uint32_t y_all = shape.is_line() ? y : 2 * y + Refinement::odd(parity, 1);
       const std::uint32_t columns = shape.is_line() ? lattice.lengths[y] / 2 : shape.columns_of(parity);
-      const std::size_t from = lattice.index(w.dense, 2 * z + Refinement::odd(parity, 2), y_all, parity & 1),
-                        by = std::size_t{2} << lattice.shift_x;
-      const std::uint32_t seam = !shape.is_line() && !shape.is_volume() ? std::min(columns, shape.half) : columns;
+      const std::size_t from = lattice.index(w.dense, 2 * z + Refinement::odd(parity, 2), y_all, parity & 1);
+      const std::uint32_t seam = shape.kind == TileKind::plane ? std::min(columns, shape.half) : columns;
       std::uint32_t x = 0;
       for (const std::uint32_t end : {seam, columns}) {
         std::uint32_t step = 0, lane = 0;
         shape.find(z, y, x, &step, &lane);
-        for (std::size_t target = std::size_t{step} * kRows + lane; x < end; ++x, target += kRows)
-          visit(target, from + x * by);
+        visit(Run{std::size_t{step} * kRows + lane, shape.cell_of_step(parity, step) + shape.cell_of_lane(lane),
+                  static_cast<CellIndex>(shape.stride), from + x * by, by, end - x});
+        x = end;
       }
     }
 }
@@ -173,40 +181,36 @@ inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) 
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
   std::memset(w.steps.kept, 0, 4 * steps);
-  each_target(w, lattice, turn,
-              [&](std::size_t target, std::size_t at) { w.steps.targets[target] = w.dense.values[at]; });
-  if (w.dense.all_coded) return;
-  each_target(w, lattice, turn, [&](std::size_t target, std::size_t at) {
-    const std::uint8_t kind = w.dense.kinds[at];
-    const std::uint32_t own = 1u << target % kRows;
-    if (kind == kSentinel) w.steps.wanted_sentinel[target / kRows] |= own;
-    if (kind == kKept) w.steps.kept[target / kRows] |= own;
-    if (kind == kExact) w.steps.wanted_exact[target / kRows] |= own;
+  each_run(w, lattice, turn, [&](const Run& run) {
+    for (std::uint32_t k = 0; k < run.count; ++k)
+      w.steps.targets[run.target + k * kRows] = w.dense.values[run.at + k * run.by];
   });
-}
-
-// Calls visit(cell, index) for each value that a pass has coded, with its cell.
-template <class Visit>
-KFN void each_coded_cell(const Work& w, const Lattice& lattice, Visit&& visit) {
-  for (std::uint32_t turn = 1; turn <= w.turns; ++turn) {
-    const Refinement& shape = w.refining.shape;
-    const std::uint32_t parity = parity_of_turn(shape.kind, turn);
-    each_target(w, lattice, turn, [&](std::size_t target, std::size_t at) {
-      const auto step = static_cast<std::uint32_t>(target / kRows), lane = static_cast<std::uint32_t>(target % kRows);
-      visit(w.pass->refining ? shape.cell_of_step(parity, step) + shape.cell_of_lane(lane)
-                             : CellIndex{step} * kLaneStride + lane,
-            at);
-    });
-  }
+  if (w.dense.all_coded) return;
+  each_run(w, lattice, turn, [&](const Run& run) {
+    const std::size_t first = run.target / kRows;
+    const std::uint32_t own = 1u << run.target % kRows;
+    for (std::uint32_t k = 0; k < run.count; ++k) {
+      const std::uint8_t kind = w.dense.kinds[run.at + k * run.by];
+      if (kind == kSentinel) w.steps.wanted_sentinel[first + k] |= own;
+      if (kind == kKept) w.steps.kept[first + k] |= own;
+      if (kind == kExact) w.steps.wanted_exact[first + k] |= own;
+    }
+  });
 }
 
 // Copies reconstructed values to the dense array; before further passes also sizes of codes.
 inline void collect(Work& w, const Lattice& lattice) {
   const float* const values = w.pass->refining ? w.refining.values.first : w.wave.values;
   const float* const sizes = w.pass->refining ? w.refining.sizes.first : w.wave.sizes;
-  each_coded_cell(w, lattice, [&](CellIndex cell, std::size_t at) { w.dense.values[at] = values[cell]; });
-  if (w.pass->log2 == 0) return;
-  each_coded_cell(w, lattice, [&](CellIndex cell, std::size_t at) { w.dense.sizes[at] = sizes[cell]; });
+  const bool last = w.pass->log2 == 0;
+  for (std::uint32_t turn = 1; turn <= w.turns; ++turn)
+    each_run(w, lattice, turn, [&](const Run& run) {
+      for (std::uint32_t k = 0; k < run.count; ++k)
+        w.dense.values[run.at + k * run.by] = values[run.cell + k * run.cells];
+      if (last) return;
+      for (std::uint32_t k = 0; k < run.count; ++k)
+        w.dense.sizes[run.at + k * run.by] = sizes[run.cell + k * run.cells];
+    });
 }
 
 // Fills the cells of a turn with the original values, for training: a pass without errors would find these.
