@@ -16,6 +16,7 @@ PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kHalf = kRows / 2;  // lanes of a half
 
+KFN std::uint32_t refining_turns(TileKind kind) { return (1u << static_cast<std::uint32_t>(kind)) - 1; }
 // The classes in the order of their turns, as parities: those with fewer odd coordinates first.
 KFN std::uint32_t parity_of_turn(TileKind kind, std::uint32_t turn) {
   return kind != TileKind::volume ? turn : turn == 3 ? 4 : turn == 4 ? 3 : turn;
@@ -50,7 +51,7 @@ struct Refinement {
   KFN bool is_line() const { return kind == TileKind::line; }
   KFN bool is_volume() const { return kind == TileKind::volume; }
   KFN std::uint32_t skew() const { return is_line() ? 0 : 1; }
-  KFN std::uint32_t classes() const { return 1u << static_cast<std::uint32_t>(kind); }
+  KFN std::uint32_t classes() const { return 1 + refining_turns(kind); }
   KFN static std::uint32_t odd(std::uint32_t parity, std::uint32_t axis) { return parity >> axis & 1; }
   KFN static std::uint32_t part(std::uint32_t n, std::uint32_t odd) { return (n + 1 - odd) / 2; }
   // The extents of a class.
@@ -97,6 +98,39 @@ struct Refinement {
   KFN CellIndex distance(std::uint32_t parity, Tap tap) const {
     const Neighbour n = neighbour(parity, tap);
     return cell(n.parity, n.z, n.y, n.x) - cell(parity, 0, 0, 0);
+  }
+};
+
+// A row of the known class, or one outside of the lattice that has copies of the nearest row.
+struct KnownRow {
+  std::int32_t z, y, columns;  // its place; its values, of which a line's runs may have different numbers
+  std::size_t from, by;        // the first value in the dense array, and the way to the next
+  bool is_inside;
+
+  // number: below known_rows()
+  KFN KnownRow(const Refinement& shape, const Dense& dense, const Lattice& lattice, std::uint32_t number) {
+    const std::uint32_t high = height(shape), row = number % high, plane = number / high;
+    z = static_cast<std::int32_t>(plane) - (shape.is_volume() ? kMargin : 0);
+    y = static_cast<std::int32_t>(row) - (shape.is_line() ? 0 : kMargin);
+    const std::uint32_t near_z = nearest(z, shape.planes_of(0)), near_y = nearest(y, shape.rows_of(0));
+    is_inside = z == static_cast<std::int32_t>(near_z) && y == static_cast<std::int32_t>(near_y);
+    columns = static_cast<std::int32_t>(shape.is_line() ? (lattice.lengths[near_y] + 1) / 2 : shape.columns_of(0));
+    from = lattice.index(dense, 2 * near_z, shape.is_line() ? near_y : 2 * near_y, 0);
+    by = std::size_t{2} << lattice.shift_x;
+  }
+  KFN static std::uint32_t known_rows(const Refinement& shape) {
+    return (shape.is_volume() ? shape.planes_of(0) + 2 * Refinement::kMargin : 1) * height(shape);
+  }
+  // The number of n that is nearest to i.
+  KFN static std::uint32_t nearest(std::int32_t i, std::uint32_t n) {
+    return i < 0 ? 0 : i >= static_cast<std::int32_t>(n) ? n - 1 : static_cast<std::uint32_t>(i);
+  }
+
+ private:
+  static constexpr auto kMargin = static_cast<std::int32_t>(Refinement::kMargin);
+
+  KFN static std::uint32_t height(const Refinement& shape) {
+    return shape.rows_of(0) + (shape.is_line() ? 0 : 2 * Refinement::kMargin);
   }
 };
 

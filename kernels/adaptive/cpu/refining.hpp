@@ -128,42 +128,29 @@ inline void begin_refining(Refining& r, const Dense& dense, const Lattice& latti
   std::memset(sizes, 0, 4 * shape.floats());
   std::memset(values, 0, std::size_t{4} * shape.class_cells);
   std::fill_n(r.masks, std::size_t{shape.classes()} * shape.steps(), 0u);
-  const auto margin = static_cast<std::int32_t>(Refinement::kMargin), lead = static_cast<std::int32_t>(shape.lead);
-  const std::int32_t planes = static_cast<std::int32_t>(shape.planes_of(0)),
-                     rows = static_cast<std::int32_t>(shape.rows_of(0)), deep = shape.is_volume() ? margin : 0,
-                     high = shape.is_line() ? 0 : margin;
-  const auto inside = [](std::int32_t i, std::int32_t n) {
-    return static_cast<std::uint32_t>(i < 0 ? 0 : i >= n ? n - 1 : i);
-  };
-  for (std::int32_t z = -deep; z < planes + deep; ++z)
-    for (std::int32_t y = -high; y < rows + high; ++y) {
-      const std::uint32_t row = inside(y, rows), y_all = shape.is_line() ? row : 2 * row, plane = 2 * inside(z, planes);
-      const auto columns =
-          static_cast<std::int32_t>(shape.is_line() ? (lattice.lengths[row] + 1) / 2 : shape.columns_of(0));
-      // a run that is shorter than others has copies up to their end
-      const std::int32_t behind = static_cast<std::int32_t>(shape.columns_of(0)) + lead;
-      const bool own = z == static_cast<std::int32_t>(plane / 2) && y == static_cast<std::int32_t>(row);
-      const std::size_t from = lattice.index(dense, plane, y_all, 0), by = std::size_t{2} << lattice.shift_x;
-      float* const to = values + shape.cell(0, z, y, 0);
-      const auto stride = static_cast<CellIndex>(shape.stride);
-      for (std::int32_t x = 0; x < columns; ++x)
-        to[x * stride] = dense.values[from + static_cast<std::uint32_t>(x) * by];
-      if (columns > 0) {
-        for (std::int32_t x = -lead; x < 0; ++x) to[x * stride] = to[0];
-        for (std::int32_t x = columns; x < behind; ++x) to[x * stride] = to[(columns - 1) * stride];
-      }
-      if (!own) continue;
-      float* const own_sizes = sizes + shape.cell(0, z, y, 0);
-      for (std::int32_t x = 0; x < columns; ++x)
-        own_sizes[x * stride] = dense.sizes[from + static_cast<std::uint32_t>(x) * by];
-      if (!masks) continue;
-      for (std::int32_t x = 0; x < columns; ++x) {
-        if (dense.kinds[from + static_cast<std::uint32_t>(x) * by] != kSentinel) continue;
-        std::uint32_t lane = row, step = 0;
-        shape.find(static_cast<std::uint32_t>(z), row, static_cast<std::uint32_t>(x), &step, &lane);
-        r.masks[step] |= 1u << lane;
-      }
+  const auto lead = static_cast<std::int32_t>(shape.lead),
+             behind = static_cast<std::int32_t>(shape.columns_of(0)) + lead;
+  const auto stride = static_cast<CellIndex>(shape.stride);
+  for (std::uint32_t number = 0; number < KnownRow::known_rows(shape); ++number) {
+    const KnownRow row(shape, dense, lattice, number);
+    const auto index = [&](std::int32_t x) { return row.from + static_cast<std::uint32_t>(x) * row.by; };
+    float* const to = values + shape.cell(0, row.z, row.y, 0);
+    for (std::int32_t x = 0; x < row.columns; ++x) to[x * stride] = dense.values[index(x)];
+    if (row.columns > 0) {  // a run that is shorter than others has copies up to their end
+      for (std::int32_t x = -lead; x < 0; ++x) to[x * stride] = to[0];
+      for (std::int32_t x = row.columns; x < behind; ++x) to[x * stride] = to[(row.columns - 1) * stride];
     }
+    if (!row.is_inside) continue;
+    float* const own_sizes = sizes + shape.cell(0, row.z, row.y, 0);
+    for (std::int32_t x = 0; x < row.columns; ++x) own_sizes[x * stride] = dense.sizes[index(x)];
+    for (std::int32_t x = 0; x < row.columns && masks; ++x) {
+      if (dense.kinds[index(x)] != kSentinel) continue;
+      std::uint32_t lane = 0, step = 0;
+      shape.find(static_cast<std::uint32_t>(row.z), static_cast<std::uint32_t>(row.y), static_cast<std::uint32_t>(x),
+                 &step, &lane);
+      r.masks[step] |= 1u << lane;
+    }
+  }
   for (std::uint32_t parity = 1; parity < shape.classes(); ++parity)
     std::memcpy(values + std::size_t{parity} * shape.class_cells, values, std::size_t{4} * shape.class_cells);
 }

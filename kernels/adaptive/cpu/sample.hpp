@@ -34,7 +34,8 @@ struct SampleCounters {
   explicit SampleCounters(std::uint32_t n) : every(n), every_border(std::max(1u, n / 8)), inside(n / 2) {}
 };
 
-// Appends a sample. `at`: the value; distance: of the candidates; set: without a class; `near` widens the range.
+// Appends a sample. `at`: the value; distance: of the candidates; set: without a class. range_at(origin, value_at) is
+// the range of the values beside it.
 template <class Range>
 inline void add_sample(const TapList& list, const CellIndex* distance, const float* at, std::uint32_t rest,
                        std::uint32_t set, bool is_border, const Range& range_at, std::vector<Sample>& samples) {
@@ -131,7 +132,7 @@ class ContextSampler {
       s.terms[kRangeFeature] = w_.steps.ranges[own];
       s.terms[kDistanceFeature] = w_.steps.distances[own];
       s.terms[kConstantFeature] = 1;
-      s.terms[kSizeTerm] = static_cast<float>(std::min(std::abs(w_.steps.codes[own]), 1 << 20));
+      s.terms[kSizeTerm] = std::min(static_cast<float>(std::abs(w_.steps.codes[own])), kLargestSize);
       s.set = static_cast<std::uint32_t>(w_.steps.sets[own]);
     }
   }

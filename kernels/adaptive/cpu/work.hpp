@@ -71,9 +71,7 @@ struct Work {
   }
 };
 
-KFN std::uint32_t turns_of(const PassModel& pass, TileKind kind) {
-  return pass.refining ? (1u << static_cast<std::uint32_t>(kind)) - 1 : 1;
-}
+KFN std::uint32_t turns_of(const PassModel& pass, TileKind kind) { return pass.refining ? refining_turns(kind) : 1; }
 
 // Calls visit(number, step, bits, active) for each step of a turn; `step` is a WaveStep or a RefinedStep, `bits` and
 // `active` are the lanes that have a value.

@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "adaptive/cuda/refining.cuh"
+#include "adaptive/cuda/value_cursor.cuh"
 
 namespace pyfilter::cuda {
 
-// Sets up the arrays: the known class from the dense array, and what stands for values outside and for those that are
-// not coded yet (begin_refining() of the CPU). Warp `part` of `parts` does its part; wait() is for all of them.
+// Fills the known class from the dense array. Copies of its values stand for neighbours outside of the lattice, and for
+// neighbours that are not coded yet (begin_refining() of the CPU). Warp `part` of `parts` does its part; all call
+// wait().
 template <class Wait>
 PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const Lattice& lattice,
                              const UnitScratch& scratch, std::uint32_t part, std::uint32_t parts, const Wait& wait) {
@@ -20,44 +22,30 @@ PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const 
   const std::uint32_t words = shape.classes() * shape.steps();
   for (std::uint32_t i = first; i < words; i += stride) scratch.masks[i] = 0;
   wait();
-  const auto margin = static_cast<std::int32_t>(Refinement::kMargin), lead = static_cast<std::int32_t>(shape.lead);
-  const std::int32_t planes = static_cast<std::int32_t>(shape.planes_of(0)),
-                     rows = static_cast<std::int32_t>(shape.rows_of(0)), deep = shape.is_volume() ? margin : 0,
-                     high = shape.is_line() ? 0 : margin;
-  const auto inside = [](std::int32_t i, std::int32_t n) {
-    return static_cast<std::uint32_t>(i < 0 ? 0 : i >= n ? n - 1 : i);
-  };
   const std::uint32_t others = (1u << shape.classes()) - 2;  // bits of the classes that are not known
   const auto even_columns = static_cast<std::int32_t>(shape.columns_of(0)),
-             odd_columns = static_cast<std::int32_t>(shape.columns_of(1));
-  const auto all_rows = static_cast<std::uint32_t>((planes + 2 * deep) * (rows + 2 * high)),
-             rows_of_plane = static_cast<std::uint32_t>(rows + 2 * high);
+             odd_columns = static_cast<std::int32_t>(shape.columns_of(1)), lead = static_cast<std::int32_t>(shape.lead);
+  const std::uint32_t rows = KnownRow::known_rows(shape);
 #pragma unroll 1
-  for (std::uint32_t number = part; number < all_rows; number += parts) {
-    const std::int32_t z = static_cast<std::int32_t>(number / rows_of_plane) - deep,
-                       y = static_cast<std::int32_t>(number % rows_of_plane) - high;
-    const std::uint32_t row = inside(y, rows), y_all = shape.is_line() ? row : 2 * row, plane = inside(z, planes);
-    const auto columns =
-        static_cast<std::int32_t>(shape.is_line() ? (lattice.lengths[row] + 1) / 2 : shape.columns_of(0));
-    const std::int32_t end = even_columns + lead;
-    const bool own = z == static_cast<std::int32_t>(plane) && y == static_cast<std::int32_t>(row);
-    const std::size_t from = lattice.index(dense, 2 * plane, y_all, 0), by = std::size_t{2} << lattice.shift_x;
-    const CellIndex to = shape.cell(0, z, y, 0);
+  for (std::uint32_t number = part; number < rows; number += parts) {
+    const KnownRow row(shape, dense, lattice, number);
+    const std::int32_t end = row.columns > 0 ? even_columns + lead : -lead;
+    const CellIndex to = shape.cell(0, row.z, row.y, 0);
     // Values of a volume's classes are never taken before they are coded: bits of the classes that have this row.
     std::uint32_t coded = 0;
-    if (shape.is_volume() && own) {
+    if (shape.is_volume() && row.is_inside) {
       const std::uint32_t parity = this_lane();
-      const bool has = parity < shape.classes() && z < static_cast<std::int32_t>(shape.planes_of(parity)) &&
-                       y < static_cast<std::int32_t>(shape.rows_of(parity));
+      const bool has = parity < shape.classes() && row.z < static_cast<std::int32_t>(shape.planes_of(parity)) &&
+                       row.y < static_cast<std::int32_t>(shape.rows_of(parity));
       coded = __ballot_sync(kAllRows, has ? 1 : 0);
     }
     const std::uint32_t evens = coded & 0x55, odds = coded & 0xAA;  // by the parity along x
 #pragma unroll 1
-    for (std::int32_t x = static_cast<std::int32_t>(this_lane()) - lead; x < end && columns > 0;
+    for (std::int32_t x = static_cast<std::int32_t>(this_lane()) - lead; x < end;
          x += static_cast<std::int32_t>(kRows)) {
-      const std::uint32_t column = inside(x, columns);
-      const bool known = own && x == static_cast<std::int32_t>(column);
-      const std::size_t at = from + column * by;
+      const std::uint32_t column = KnownRow::nearest(x, static_cast<std::uint32_t>(row.columns));
+      const bool known = row.is_inside && x == static_cast<std::int32_t>(column);
+      const std::size_t at = row.from + column * row.by;
       const float value = dense.values[at];
       const CellIndex cell = to + x * static_cast<CellIndex>(shape.stride);
       scratch.values[cell] = value;
@@ -72,47 +60,36 @@ PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const 
       scratch.sizes[cell] = dense.sizes[at];
       if (dense.kinds[at] != kSentinel) continue;
       std::uint32_t step = 0, lane = 0;
-      shape.find(plane, row, column, &step, &lane);
+      shape.find(static_cast<std::uint32_t>(row.z), static_cast<std::uint32_t>(row.y), column, &step, &lane);
       atomicOr(scratch.masks + step, 1u << lane);
     }
   }
   wait();
 }
 
-// Where a lane's value of a turn is in the array, while a warp walks over a tile.
-struct RefinedCursor {
-  std::uint64_t index, along, back;  // of the lane's value; to the next one; from the end of a row to the next plane
-
-  PYF_LANES RefinedCursor begin(const AdaptiveTile& tile, const Lattice& lattice, const Refining& r,
-                                const RefinedPlace& place) {
-    const Refinement& shape = r.shape;
-    const auto signed_of = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-    const std::uint32_t lane = shape.is_line() ? this_lane() : this_lane() % kHalf,
-                        y = shape.is_line() ? lane : 2 * lane + Refinement::odd(r.parity, 1);
-    const std::int64_t x = 2 * place.x.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 0)),
-                       z = shape.is_volume() ? 2 * place.z.v + static_cast<std::int32_t>(Refinement::odd(r.parity, 2))
-                                             : 0;
-    RefinedCursor c;
-    const std::uint64_t step = tile.value_stride << lattice.shift_x;
-    c.along = 2 * step;
-    c.back = (tile.plane_stride << (lattice.shift_z + 1)) - shape.period * c.along;
-    c.index = tile.row(0, y << lattice.shift_y) +
-              static_cast<std::uint64_t>(z * signed_of(tile.plane_stride << lattice.shift_z) + x * signed_of(step));
-    return c;
-  }
-  __device__ __forceinline__ void next(const RefinedPlace& place, std::int32_t z) {
-    index += along;
-    if (place.z.v != z) index += back;
-  }
-};
-// The index of a lane's value in the dense array.
+// The point of this lane. Before its row x is below 0, modulo 2^32.
+PYF_LANES LatticePoint point_of(const Refining& r, const RefinedPlace& place) {
+  const std::uint32_t p = r.parity;
+  return {r.shape.is_volume() ? 2 * static_cast<std::uint32_t>(place.z.v) + Refinement::odd(p, 2) : 0,
+          r.shape.is_line() ? this_lane() : 2 * (this_lane() % kHalf) + Refinement::odd(p, 1),
+          2 * static_cast<std::uint32_t>(place.x.v) + Refinement::odd(p, 0)};
+}
+// Where the lane's value of a turn is in the array, and in the dense array.
+PYF_LANES ValueCursor cursor_of_turn(const AdaptiveTile& tile, const Lattice& lattice, const Refining& r,
+                                     const RefinedPlace& place) {
+  const LatticePoint point = point_of(r, place);
+  const std::uint64_t step = tile.value_stride << lattice.shift_x;
+  ValueCursor c;
+  c.along = 2 * step;
+  c.back = (tile.plane_stride << (lattice.shift_z + 1)) - r.shape.period * c.along;
+  c.index = tile.row(point.z << lattice.shift_z, point.y << lattice.shift_y) +
+            static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(point.x)}) * step;
+  return c;
+}
 PYF_LANES std::size_t dense_index(const Dense& dense, const Lattice& lattice, const Refining& r,
                                   const RefinedPlace& place) {
-  const Refinement& shape = r.shape;
-  const std::uint32_t y = shape.is_line() ? this_lane() : 2 * (this_lane() % kHalf) + Refinement::odd(r.parity, 1);
-  const std::uint32_t z =
-      shape.is_volume() ? 2 * static_cast<std::uint32_t>(place.z.v) + Refinement::odd(r.parity, 2) : 0;
-  return lattice.index(dense, z, y, 2 * static_cast<std::uint32_t>(place.x.v) + Refinement::odd(r.parity, 0));
+  const LatticePoint point = point_of(r, place);
+  return lattice.index(dense, point.z, point.y, point.x);
 }
 
 }  // namespace pyfilter::cuda

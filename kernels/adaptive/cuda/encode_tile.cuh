@@ -221,7 +221,7 @@ struct TileEncoder {
     begin_turn(memory.refining, model, taps, turn);
     Refining refining(memory.refining, memory.pass, taps, scratch.unit);
     RefinedPlace place(refining.shape, refining.parity, memory.lattice.lengths);
-    auto cursor = RefinedCursor::begin(memory.tile, memory.lattice, refining, place);
+    auto cursor = cursor_of_turn(memory.tile, memory.lattice, refining, place);
     const std::uint32_t steps = refining.shape.steps();
     const bool last = memory.lattice.shift_x == 0;
     Ints active = place.active();

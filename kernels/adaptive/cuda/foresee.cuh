@@ -30,7 +30,9 @@ struct AheadRing {
     sizes[at][this_lane()] = ahead.sizes;
     set[at][this_lane()] = ahead.set;
   }
-  __device__ __forceinline__ Ahead get(std::uint32_t number) const {
+  // Of the warp that codes, which takes all steps of a turn.
+  __device__ __forceinline__ Ahead take(std::uint32_t number) const {
+    if (number % kBatch == 0) __syncthreads();
     const std::uint32_t at = number % (2 * kBatch), lane = this_lane();
     return {sum[at][lane], near[at][lane], range[at][lane], sizes[at][lane], set[at][lane]};
   }
@@ -76,15 +78,13 @@ struct HelpedTurn : Refining {
       : Refining(refining), cells(own), in_ring(shape.kind != TileKind::plane || shape.half > 1) {}
 };
 PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex at, const Ints& set, const Floats& sum) {
-  return add_own_values(r.turn, set, sum, [&](std::uint32_t k) {
-    return r.in_ring ? r.cells.values[0][OwnCells::index(r.step, r.turn.own_taps[k])]
-                     : r.values.beside(r.values.own(at), r.turn.own_taps_at[k]);
+  return add_own_values(r.turn, set, sum, [&](RefiningMemory::Before before) {
+    return r.in_ring ? r.cells.values[0][OwnCells::index(r.step, before)] : r.values[r.own_cell(at, before)];
   });
 }
 PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex at, const Floats& m) {
-  return add_own_sizes(r.turn, m, [&](std::uint32_t k) {
-    return r.in_ring ? r.cells.sizes[0][OwnCells::index(r.step, r.turn.own_features[k])]
-                     : r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k]);
+  return add_own_sizes(r.turn, m, [&](RefiningMemory::Before before) {
+    return r.in_ring ? r.cells.sizes[0][OwnCells::index(r.step, before)] : r.sizes[r.own_cell(at, before)];
   });
 }
 // A step of which is known what earlier turns foretell.
@@ -94,16 +94,6 @@ struct ForeseenStep : RefinedStep<HelpedTurn> {
   __device__ __forceinline__ ForeseenStep(HelpedTurn& turn, std::uint32_t step, const Ahead& known)
       : RefinedStep<HelpedTurn>(turn, step), ahead(known) {}
   __device__ __forceinline__ Expected expect() const { return expect_refined(refining, cell, ahead); }
-};
-
-// Of a warp with a helper; it takes all steps of a turn.
-struct ForeseenByHelper {
-  AheadRing& ring;
-
-  __device__ __forceinline__ Ahead take(std::uint32_t number) const {
-    if (number % AheadRing::kBatch == 0) __syncthreads();
-    return ring.get(number);
-  }
 };
 
 // Shared memory of two warps that take turns together.

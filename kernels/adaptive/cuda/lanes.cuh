@@ -16,6 +16,8 @@ namespace pyfilter::cuda {
 inline constexpr std::uint32_t kRows = 32, kAllRows = 0xFFFFFFFFu;
 
 PYF_LANES std::uint32_t this_lane() { return threadIdx.x % kRows; }
+PYF_LANES std::uint32_t lanes_below() { return (1u << this_lane()) - 1; }
+PYF_LANES std::uint32_t popcount(std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(bits)); }
 
 // As a condition, -1 is true and 0 is false.
 struct Ints {

@@ -208,6 +208,4 @@ PYF_LANES void begin_refining(UnitMemory<kMode>& memory, TileKind kind, const Pa
   }
 }
 
-PYF_LANES std::uint32_t refining_turns(TileKind kind) { return (1u << static_cast<std::uint32_t>(kind)) - 1; }
-
 }  // namespace pyfilter::cuda

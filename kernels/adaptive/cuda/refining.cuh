@@ -32,21 +32,19 @@ PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& whe
   if (where.v != 0) cells[at] = values.v;
 }
 
-// In shared memory: a pass's classes, and the neighbours of a turn with a weight that is not 0. Distances of taps and
-// features are in bytes; those of earlier classes come first, then those of the turn's own.
+// In shared memory: a pass's classes, and the neighbours of a turn with a weight that is not 0. Those of earlier
+// classes have distances in bytes, those of the turn's own class are apart.
 struct RefiningMemory {
-  // Of the turn's own class; taps.hpp names no more.
-  static constexpr std::uint32_t kMostOwn = 8, kMostOwnTaps = 3, kMostOwnFeatures = 6;
-
-  alignas(16) CellIndex taps_at[kMostCandidates], features_at[kCodeTaps], own_taps_at[kMostOwn],
-      own_features_at[kMostOwn];
-  alignas(16) float weights[2][kMostCandidates];  // by the class of activity
-  alignas(16) float scales[kCodeTaps];
-  float own_weights[2][kMostOwn], own_scales[kMostOwn];
+  static constexpr std::uint32_t kMostOwnTaps = 3, kMostOwnFeatures = 6;  // taps.cpp names no more
   struct Before {
     std::int32_t steps, lanes;
   };
-  Before own_taps[kMostOwn], own_features[kMostOwn];  // the same neighbours by steps and lanes
+
+  alignas(16) CellIndex taps_at[kMostCandidates], features_at[kCodeTaps];
+  alignas(16) float weights[2][kMostCandidates];  // by the class of activity
+  alignas(16) float scales[kCodeTaps];
+  float own_weights[2][kMostOwnTaps], own_scales[kMostOwnFeatures];
+  Before own_taps[kMostOwnTaps], own_features[kMostOwnFeatures];
   std::uint32_t tap_fours, feature_fours, own_tap_count, own_feature_count;
   float constant, of_range, of_distance;
   Refinement shape;
@@ -81,6 +79,10 @@ struct Refining {
         parity(memory.parity) {}
   __device__ __forceinline__ std::uint32_t* masks_of(std::uint32_t of) const {
     return masks + std::size_t{of} * shape.steps();
+  }
+  // The cell of a neighbour of the turn's own class; `at`: the step's cell.
+  __device__ __forceinline__ CellIndex own_cell(CellIndex at, RefiningMemory::Before before) const {
+    return at + before.steps * static_cast<CellIndex>(shape.stride) + before.lanes;
   }
   __device__ __forceinline__ float scale_of_range() const { return turn.of_range; }
   __device__ __forceinline__ float scale_of_distance() const { return turn.of_distance; }
@@ -190,51 +192,41 @@ struct CellsInPlace {
 };
 __device__ __forceinline__ CellsInPlace Refining::beside(CellIndex at) const { return {*this, at}; }
 
-// Adds what the turn's own class foretells; value(k) and size(k) load what belongs to tap k or feature k. All are on
-// their way together.
-template <class Load>
-PYF_LANES Floats add_own_values(const RefiningMemory& turn, const Ints& set, Floats sum, const Load& value) {
-  const float* const weights = turn.own_weights[set.v >> 3];
-  float values[RefiningMemory::kMostOwnTaps];
+// Adds products of weights and load(k), in order. The loads are on their way together.
+template <std::uint32_t kMost, class Load>
+PYF_LANES Floats add_loaded(Floats sum, std::uint32_t count, const float* weights, const Load& load) {
+  float values[kMost];
 #pragma unroll
-  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnTaps; ++k)
-    if (k < turn.own_tap_count) values[k] = value(k);
+  for (std::uint32_t k = 0; k < kMost; ++k)
+    if (k < count) values[k] = load(k);
 #pragma unroll
-  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnTaps; ++k)
-    if (k < turn.own_tap_count) sum = fused({weights[k]}, {values[k]}, sum);
+  for (std::uint32_t k = 0; k < kMost; ++k)
+    if (k < count) sum = fused({weights[k]}, {values[k]}, sum);
   return sum;
 }
+// What the turn's own class foretells. value(before) and size(before) load what belongs to a neighbour.
 template <class Load>
-PYF_LANES Floats add_own_sizes(const RefiningMemory& turn, Floats m, const Load& size) {
-  float sizes[RefiningMemory::kMostOwnFeatures];
-#pragma unroll
-  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnFeatures; ++k)
-    if (k < turn.own_feature_count) sizes[k] = size(k);
-#pragma unroll
-  for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnFeatures; ++k)
-    if (k < turn.own_feature_count) m = fused({turn.own_scales[k]}, {sizes[k]}, m);
-  return m;
+PYF_LANES Floats add_own_values(const RefiningMemory& turn, const Ints& set, const Floats& sum, const Load& value) {
+  return add_loaded<RefiningMemory::kMostOwnTaps>(sum, turn.own_tap_count, turn.own_weights[set.v >> 3],
+                                                  [&](std::uint32_t k) { return value(turn.own_taps[k]); });
+}
+template <class Load>
+PYF_LANES Floats add_own_sizes(const RefiningMemory& turn, const Floats& m, const Load& size) {
+  return add_loaded<RefiningMemory::kMostOwnFeatures>(m, turn.own_feature_count, turn.own_scales,
+                                                      [&](std::uint32_t k) { return size(turn.own_features[k]); });
 }
 PYF_LANES Floats add_own_values(const Refining& r, CellIndex at, const Ints& set, const Floats& sum) {
   return add_own_values(r.turn, set, sum,
-                        [&](std::uint32_t k) { return r.values.beside(r.values.own(at), r.turn.own_taps_at[k]); });
+                        [&](RefiningMemory::Before before) { return r.values[r.own_cell(at, before)]; });
 }
 PYF_LANES Floats add_own_sizes(const Refining& r, CellIndex at, const Floats& m) {
-  return add_own_sizes(r.turn, m,
-                       [&](std::uint32_t k) { return r.sizes.beside(r.sizes.own(at), r.turn.own_features_at[k]); });
+  return add_own_sizes(r.turn, m, [&](RefiningMemory::Before before) { return r.sizes[r.own_cell(at, before)]; });
 }
 
 // A neighbour of the turn's own class, in the same plane.
 PYF_LANES RefiningMemory::Before steps_before(const Refinement& shape, std::uint32_t parity, Tap tap) {
   const Refinement::Neighbour n = shape.neighbour(parity, tap);
   return {n.x + static_cast<std::int32_t>(shape.skew()) * n.y, n.y};
-}
-// The place of this lane's entry among those of the lanes with `bits`.
-PYF_LANES std::uint32_t rank_in(std::uint32_t bits) {
-  return static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << this_lane()) - 1))));
-}
-PYF_LANES std::uint32_t count_of(std::uint32_t bits) {
-  return static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
 }
 
 // Sets up a turn. Lists are padded to fours: a weight of 0 for a value that is known, and so is no NaN.
@@ -255,19 +247,18 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
                         own = __ballot_sync(kAllRows, used && is_own ? 1 : 0);
     const CellIndex distance = 4 * shape.distance(parity, tap);
     if (used && !is_own) {
-      const std::uint32_t k = count + rank_in(others);
+      const std::uint32_t k = count + popcount(others & lanes_below());
       memory.taps_at[k] = distance;
       memory.weights[0][k] = low;
       memory.weights[1][k] = high;
     } else if (used) {
-      const std::uint32_t k = own_count + rank_in(own);
-      memory.own_taps_at[k] = distance;
+      const std::uint32_t k = own_count + popcount(own & lanes_below());
       memory.own_taps[k] = steps_before(shape, parity, tap);
       memory.own_weights[0][k] = low;
       memory.own_weights[1][k] = high;
     }
-    count += count_of(others);
-    own_count += count_of(own);
+    count += popcount(others);
+    own_count += popcount(own);
   }
   const std::uint32_t fours = (count + 3) / 4;
   if (count + this_lane() < 4 * fours) {
@@ -281,19 +272,18 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
   const bool is_own = shape.neighbour(parity, code).parity == parity;
   const std::uint32_t others = __ballot_sync(kAllRows, scale != 0 && !is_own ? 1 : 0),
                       own = __ballot_sync(kAllRows, scale != 0 && is_own ? 1 : 0),
-                      feature_fours = (count_of(others) + 3) / 4;
+                      feature_fours = (popcount(others) + 3) / 4;
   if (this_lane() < kCodeTaps) memory.code_at[i] = distance;
   if (scale != 0 && !is_own) {
-    memory.features_at[rank_in(others)] = 4 * distance;
-    memory.scales[rank_in(others)] = scale;
+    memory.features_at[popcount(others & lanes_below())] = 4 * distance;
+    memory.scales[popcount(others & lanes_below())] = scale;
   } else if (scale != 0) {
-    memory.own_features_at[rank_in(own)] = 4 * distance;
-    memory.own_features[rank_in(own)] = steps_before(shape, parity, code);
-    memory.own_scales[rank_in(own)] = scale;
+    memory.own_features[popcount(own & lanes_below())] = steps_before(shape, parity, code);
+    memory.own_scales[popcount(own & lanes_below())] = scale;
   }
-  if (count_of(others) + this_lane() < 4 * feature_fours) {
-    memory.features_at[count_of(others) + this_lane()] = known;
-    memory.scales[count_of(others) + this_lane()] = 0;
+  if (popcount(others) + this_lane() < 4 * feature_fours) {
+    memory.features_at[popcount(others) + this_lane()] = known;
+    memory.scales[popcount(others) + this_lane()] = 0;
   }
   if (this_lane() < 2 * static_cast<std::uint32_t>(shape.kind)) {
     const std::uint32_t axis = this_lane() / 2;
@@ -307,7 +297,7 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
     memory.tap_fours = fours;
     memory.own_tap_count = own_count;
     memory.feature_fours = feature_fours;
-    memory.own_feature_count = count_of(own);
+    memory.own_feature_count = popcount(own);
     memory.constant = model.scales[kConstantFeature][parity];
     memory.of_range = model.scales[kRangeFeature][parity];
     memory.of_distance = model.scales[kDistanceFeature][parity];

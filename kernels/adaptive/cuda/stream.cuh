@@ -10,9 +10,6 @@
 
 namespace pyfilter::cuda {
 
-PYF_LANES std::uint32_t lanes_below() { return (1u << this_lane()) - 1; }
-PYF_LANES std::uint32_t popcount(std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(bits)); }
-
 // Codes of a step. `exact` and `origin`: lanes that have a stored value instead of a code.
 struct StepCodes {
   Ints codes;

@@ -172,18 +172,17 @@ struct Unit {
     HelpedTurn refining({memory.refining, memory.pass, job.taps, scratch}, help->cells);
     const Refinement& shape = refining.shape;
     RefinedPlace place(shape, refining.parity, memory.lattice.lengths);
-    auto cursor = RefinedCursor::begin(memory.tile, memory.lattice, refining, place);
+    auto cursor = cursor_of_turn(memory.tile, memory.lattice, refining, place);
     cursor.index -= job.start;
     const std::uint32_t steps = shape.steps();
     const bool last = memory.lattice.shift_x == 0;
     help->cells.clear();
     call_helper(help->ring, HelperTask::turn);
-    const ForeseenByHelper foreseen{help->ring};
 #pragma unroll 1
     for (std::uint32_t number = 0; number < steps; ++number) {
       const Ints active = place.active();
       const std::uint32_t bits = bits_of_condition(active);
-      const Ahead ahead = foreseen.take(number);
+      const Ahead ahead = help->ring.take(number);
       refining.step = number;
       Decoded decoded = {};
       if (bits != 0) {

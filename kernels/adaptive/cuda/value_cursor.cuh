@@ -19,7 +19,9 @@ struct ValueCursor {
               static_cast<std::uint64_t>(static_cast<std::int64_t>(place.x.v)) * c.along;
     return c;
   }
-  __device__ __forceinline__ void next(const Place& place, std::int32_t z) {
+  // Advances by a step to `place`; `z`: the lane's plane before.
+  template <class PlaceOfLanes>
+  __device__ __forceinline__ void next(const PlaceOfLanes& place, std::int32_t z) {
     index += along;
     if (place.z.v != z) index += back;
   }
