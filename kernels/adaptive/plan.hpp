@@ -10,16 +10,17 @@
 #include "adaptive/model.hpp"
 #include "adaptive/tables.hpp"
 #include "core/plan.hpp"
+#include "stages/entropy/packed_states.hpp"
 
 namespace pyfilter {
 
 inline constexpr std::size_t kMostSmallBytes = 4096;  // of payloads that a codec without tables may beat
 
-// Streams span tiles until they have 6 KB, so that the 128 bytes of states are 1.5 % on average. With 12 KB files would
-// be 0.2 % smaller, but half as many units would be decoded side by side. Small frames, which come many at a time, have
-// longer streams.
+// Streams span tiles until they have 3 KB: a unit costs some 55 bytes more than its symbols. With 1.5 KB files would be
+// 1.1 % larger at 1e-2 and 0.6 % at 1e-3, and GPUs would decode them 1.1 to 1.6 times as fast. Small frames, which come
+// many at a time, have longer streams.
 inline constexpr std::uint32_t kMostTilesLog2 = 4;
-inline constexpr double kStreamBits = 6144 * 8, kLongStreamBits = 2 * kStreamBits, kSmallFrameBits = 4 * kStreamBits;
+inline constexpr double kStreamBits = 3072 * 8, kLongStreamBits = 2 * kStreamBits, kSmallFrameBits = 4 * kStreamBits;
 
 // The logarithm of the number of tiles in a unit of a chunk with so many bits.
 KFN std::uint32_t unit_log2_of(double bits, std::uint64_t tiles) {
@@ -29,6 +30,11 @@ KFN std::uint32_t unit_log2_of(double bits, std::uint64_t tiles) {
   while (log2 < kMostTilesLog2 && of_tile * (1u << log2) < wanted && (std::uint64_t{1} << log2) < tiles) ++log2;
   return log2;
 }
+
+// A unit: u32 number of 16-bit words of its stream, then bits: tiles with masks if the model has masks, states. Then
+// words, and verbatim values.
+inline constexpr std::uint32_t kUnitHead = 4;
+inline constexpr std::uint32_t kMostUnitBitWords = most_state_words(kTileRows) + words_of_bits(1u << kMostTilesLog2);
 
 // The caller's choices.
 struct AdaptiveChoice {

@@ -205,7 +205,7 @@ def test_all_of_the_format_is_there() -> None:
         *((codec, "v7") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was adaptive
         *((codec.id, "v8") for codec in registry().codecs.values() if "c64" in codec.dtypes),
     }
-    assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 7)) - {decoder.PARTICLES}
+    assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 8)) - {decoder.PARTICLES}
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
     assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw and not h.bins} == {1, 2, 3}

@@ -31,7 +31,7 @@ from .adaptive_model import (
 )
 from .header import Header, require
 from .parts import Array, parse_directory
-from .streams import ESCAPE, LOWEST, Stream, Table, raw_bits, smallest
+from .streams import ESCAPE, LOWEST, Bits, Stream, Table, raw_bits, smallest
 
 Ints = NDArray[np.int64]
 
@@ -75,12 +75,17 @@ class Unit(Stream):
     """A unit's stream and its stored values."""
 
     def __init__(self, data: bytes, rows: int, tiles: int, model: Model, header: Header) -> None:
-        require(len(data) >= 8 + 4 * rows, "unit is too small for its head")
-        count, self.masks = (int(word) for word in np.frombuffer(data, "<u4", 2))
-        require(self.masks >> tiles == 0 and (model.masks or self.masks == 0), "masks of tiles that have none")
-        states = [int(x) for x in np.frombuffer(data, "<u4", rows, 8)]
-        require(all(LOWEST <= x < 1 << 31 for x in states), "a state is out of range")
-        first = 8 + 4 * rows
+        require(len(data) >= 4, "unit is too small for its head")
+        count = int(np.frombuffer(data, "<u4", 1)[0])
+        bits = Bits(data[4:])
+        self.masks = bits.take(tiles) if model.masks else 0
+        states = []
+        for _ in range(rows):
+            place = 15 + bits.take(4) if count else bits.take(5)
+            require(place < 31, "a state is out of range")
+            states.append(1 << place | bits.take(place))
+        require(bits.take(-bits.at % 32) == 0, "padding of states is not zero")
+        first = 4 + bits.at // 8
         last = first + 2 * count + 2 * (count % 2)
         require(last <= len(data), "unit is too small for its words")
         require(not any(data[first + 2 * count : last]), "padding of a stream is not zero")
@@ -92,6 +97,10 @@ class Unit(Stream):
         value = np.frombuffer(self.stored, dtype, 1)[0]
         self.stored = self.stored[dtype.itemsize :]
         return value
+
+    def refill(self, lane: int) -> None:
+        if self.at < len(self.words):
+            super().refill(lane)
 
     def large_symbol(self, lane: int, table: Table) -> tuple[int, int]:
         """A symbol of 4096 slots and its inner bits."""
@@ -128,7 +137,7 @@ class Unit(Stream):
 
     def end(self) -> None:
         require(self.at == len(self.words), "words behind the stream")
-        require(all(x == LOWEST for x in self.states), "a state does not end where it started")
+        require(all(x in (1, LOWEST) for x in self.states), "a state does not end where it started")
         require(len(self.stored) < 4 and not any(self.stored), "bytes behind the stored values")
 
 

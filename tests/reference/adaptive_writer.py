@@ -193,16 +193,28 @@ class Recorder:
         self.stored += value.tobytes()
         return value[0]
 
-    def finish(self, rows: int, masks: int) -> UnitParts:
-        states, words = [LOWEST] * 32, []
+    def finish(self, rows: int, masks: int, mask_bits: int = 0) -> UnitParts:
+        full: set[int] = set()  # lanes that begin with LOWEST
+        while True:
+            states, words, low = self.write(full)
+            if not low:
+                return UnitParts(masks, states[:rows], words[::-1], self.stored, mask_bits)
+            full |= low
+
+    def write(self, full: set[int]) -> tuple[list[int], list[int], set[int]]:
+        """States, words in their order of writing, and the lanes that must begin with LOWEST but did not."""
+        states, words = [LOWEST if lane in full else 1 for lane in range(32)], list[int]()
         for lane, log2, f, start, bits, value in reversed(self.steps):
             x = states[lane]
             if (x >> 31 - bits > 0) if log2 == 0 else (x >> 31 - log2 - bits >= f):
+                low = {other for other in range(32) if states[other] < LOWEST}
+                if not words and low:
+                    return [], [], low
                 words.append(x & 0xFFFF)
                 x >>= 16
             x = x << bits | value
             states[lane] = x if log2 == 0 else (x // f << log2) + x % f + start
-        return UnitParts(masks, states[:rows], words[::-1], self.stored)
+        return states, words, set()
 
 
 @dataclass
@@ -213,18 +225,26 @@ class UnitParts:
     states: list[int]
     words: list[int]
     stored: bytes
+    mask_bits: int = 0  # of masks: the number of tiles, or 0 where the model has none
     count: int | None = None  # of words, where it is to be wrong
-    padding: tuple[int, int] = (0, 0)  # words and bytes of padding
+    padding: tuple[int, int, int] = (0, 0, 0)  # words, bytes and bits of padding
+
+    def bits(self) -> list[int]:
+        """Masks and states."""
+        numbers = [(self.masks, self.mask_bits)]
+        for state in self.states:
+            place = state.bit_length() - 1
+            numbers += [(place - 15, 4) if self.words else (place, 5), (state & (1 << place) - 1, place)]
+        return [value >> i & 1 for value, width in numbers for i in range(width)]
 
     def join(self) -> bytes:
         count = len(self.words) if self.count is None else self.count
         words = self.words + [self.padding[0]] * (len(self.words) % 2)
         stored = self.stored + bytes((self.padding[1],)) * (-len(self.stored) % 4)
-        return (
-            struct.pack("<2I", count, self.masks)
-            + struct.pack(f"<{len(self.states)}I", *self.states)
-            + (struct.pack(f"<{len(words)}H", *words) + stored)
-        )
+        bits = self.bits()
+        bits += [self.padding[2]] * (-len(bits) % 32)
+        states = sum(bit << i for i, bit in enumerate(bits)).to_bytes(len(bits) // 8, "little")
+        return struct.pack("<I", count) + states + struct.pack(f"<{len(words)}H", *words) + stored
 
 
 # ---- 14.1 Payload ---------------------------------------------------------------------------------------------------
@@ -265,15 +285,22 @@ def write_parts(spec: Spec, rng: random.Random, most_bits: int = 12) -> Parts:
 def random_units(spec: Spec, rng: random.Random, header: Header, model: Model, offset: float) -> list[UnitParts]:
     grid, units = make_grid(spec.dims, spec.axes), []
     recorder, masks = Recorder(rng, header), 0
+
+    def within_masks(last: int) -> int:
+        """The number of mask bits of the unit with this last tile."""
+        return last % (1 << spec.group_log2) + 1 if model.masks else 0
+
     with np.errstate(all="ignore"):
         for number, places in enumerate(grid.places() if grid.tiles else ()):
             within = number % (1 << spec.group_log2)
             if number > 0 and within == 0:
-                units.append(recorder.finish(states_of(grid, model), masks))
+                units.append(recorder.finish(states_of(grid, model), masks, within_masks(number - 1)))
                 recorder, masks = Recorder(rng, header), 0
             masks |= int(model.masks and rng.random() < 0.7) << within
             decode_tile(places, recorder, bool(masks >> within & 1), model, grid, offset)
-    return [*units, recorder.finish(states_of(grid, model), masks)] if grid.tiles else units
+    if grid.tiles:
+        units.append(recorder.finish(states_of(grid, model), masks, within_masks(grid.tiles - 1)))
+    return units
 
 
 SHAPES = (

@@ -13,6 +13,7 @@
 #include "adaptive/symbol_step.hpp"
 #include "core/bits.hpp"
 #include "core/wire.hpp"
+#include "stages/entropy/packed_states.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -25,60 +26,79 @@ struct UnitRecords {
 
 class StreamWriter {
  public:
-  StreamWriter(std::uint8_t* begin, std::uint8_t* end) : begin_(begin), at_(end) {
-    for (std::uint32_t& x : state_) x = kLowestState;
-  }
+  StreamWriter(std::uint8_t* begin, std::uint8_t* end, std::uint32_t lanes)
+      : begin_(begin), end_(end), at_(end), full_(lanes < kRows ? ~0u << lanes : 0) {}
   void write(const UnitRecords& r, const AdaptiveModel& model, const AdaptiveTables& tables) {
-    std::size_t value = r.value_count, flag = r.flag_count;
-    for (std::size_t s = r.step_count; s-- > 0;) {
-      const StepRecord step = r.steps[s];
-      const auto lanes = static_cast<std::uint32_t>(__builtin_popcount(step.coded));
-      std::uint32_t normal = step.coded;
-      const std::uint8_t* flags = nullptr;
-      if (step.masks != 0) {
-        flag -= lanes;
-        flags = r.flags + flag;
-        std::uint32_t i = 0;
-        for (std::uint32_t left = step.coded; left != 0; left &= left - 1, ++i)
-          if ((flags[i] & 128) != 0) normal &= ~(left & (0u - left));
-      }
-      const auto count = static_cast<std::uint32_t>(__builtin_popcount(normal));
-      value -= count;
-      const std::uint32_t* const records = r.values + value;
-      const bool is_written = put_step(normal, records, tables);
-      if (is_written) normal = 0;
-      std::uint32_t i = count;
-      for (std::uint32_t left = normal; left != 0;) {
-        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-        left ^= 1u << lane;
-        put_later(lane, records[--i]);
-      }
-      i = count;
-      for (std::uint32_t left = normal; left != 0;) {
-        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-        left ^= 1u << lane;
-        put_escape(lane, records[--i], tables);
-      }
-      i = count;
-      for (std::uint32_t left = normal; left != 0;) {
-        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-        left ^= 1u << lane;
-        put_symbol(lane, records[--i], tables);
-      }
-      if (flags == nullptr) continue;
-      i = lanes;
-      for (std::uint32_t left = step.coded; left != 0;) {
-        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-        left ^= 1u << lane;
-        --i;
-        put_flag(lane, model.mask_frequency[flags[i] & 63], (flags[i] & 128) != 0);
-      }
+    while (!try_to_write(r, model, tables)) {
     }
   }
   const std::uint8_t* words() const { return at_; }
   const std::uint32_t* states() const { return state_; }
 
  private:
+  // Returns false if lanes must begin with kLowestState that began with another one.
+  bool try_to_write(const UnitRecords& r, const AdaptiveModel& model, const AdaptiveTables& tables) {
+    at_ = end_;
+    for (std::uint32_t lane = 0; lane < kRows; ++lane) state_[lane] = first_state(lane, full_);
+    Position at{r.value_count, r.flag_count};
+    for (std::size_t s = r.step_count; s-- > 0;) {
+      const bool first = at_ == end_;
+      const Ints before = Ints::load(reinterpret_cast<const std::int32_t*>(state_));
+      write_step(r, r.steps[s], at, model, tables);
+      if (!first || at_ == end_) continue;
+      const std::uint32_t low = bits_of_condition(before < Ints::all(kLowestState));
+      full_ |= low;
+      if (low != 0) return false;
+    }
+    return true;
+  }
+  struct Position {
+    std::size_t value, flag;
+  };
+  KFN void write_step(const UnitRecords& r, StepRecord step, Position& at, const AdaptiveModel& model,
+                      const AdaptiveTables& tables) {
+    const auto lanes = static_cast<std::uint32_t>(__builtin_popcount(step.coded));
+    std::uint32_t normal = step.coded;
+    const std::uint8_t* flags = nullptr;
+    if (step.masks != 0) {
+      at.flag -= lanes;
+      flags = r.flags + at.flag;
+      std::uint32_t i = 0;
+      for (std::uint32_t left = step.coded; left != 0; left &= left - 1, ++i)
+        if ((flags[i] & 128) != 0) normal &= ~(left & (0u - left));
+    }
+    const auto count = static_cast<std::uint32_t>(__builtin_popcount(normal));
+    at.value -= count;
+    const std::uint32_t* const records = r.values + at.value;
+    const bool is_written = put_step(normal, records, tables);
+    if (is_written) normal = 0;
+    std::uint32_t i = count;
+    for (std::uint32_t left = normal; left != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+      left ^= 1u << lane;
+      put_later(lane, records[--i]);
+    }
+    i = count;
+    for (std::uint32_t left = normal; left != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+      left ^= 1u << lane;
+      put_escape(lane, records[--i], tables);
+    }
+    i = count;
+    for (std::uint32_t left = normal; left != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+      left ^= 1u << lane;
+      put_symbol(lane, records[--i], tables);
+    }
+    if (flags == nullptr) return;
+    i = lanes;
+    for (std::uint32_t left = step.coded; left != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+      left ^= 1u << lane;
+      --i;
+      put_flag(lane, model.mask_frequency[flags[i] & 63], (flags[i] & 128) != 0);
+    }
+  }
   // Writes a step without escapes. Returns false if a lane has an escape or little room is left.
   KFN bool put_step(std::uint32_t lanes, const std::uint32_t* records, const AdaptiveTables& tables) {
     const Ints record = unpack_lanes(records, lanes), active = condition_of_bits(lanes);
@@ -159,7 +179,8 @@ class StreamWriter {
     state_[lane] = encode_flag(state_[lane], frequency, special);
   }
 
-  std::uint8_t *begin_, *at_;
+  std::uint8_t *begin_, *end_, *at_;
+  std::uint32_t full_;  // lanes that begin with kLowestState
   alignas(64) std::uint32_t state_[kRows];
 };
 
@@ -171,22 +192,16 @@ struct StepCodes {
 
 class StreamReader {
  public:
-  StreamReader(const std::uint8_t* states, std::uint32_t lanes, const std::uint8_t* words, const std::uint8_t* end)
+  StreamReader(const std::uint32_t* states, const std::uint8_t* words, const std::uint8_t* end)
       : at_(words), end_(end) {
-    for (std::uint32_t i = 0; i < kRows; ++i) {
-      state_[i] = i < lanes ? load_le<std::uint32_t>(states + 4 * std::size_t{i}) : kLowestState;
-      if (state_[i] < kLowestState || state_[i] >> kStateBits != 0) {
-        failed_ = true;
-        state_[i] = kLowestState;
-      }
-    }
+    std::memcpy(state_, states, sizeof state_);
   }
   bool failed() const { return failed_; }
-  // Whether all words are read and all states are the initial ones.
+  // Whether all words are read and all states are those that an encoder begins with.
   bool ended() const {
-    bool same = at_ == end_;
-    for (const std::uint32_t x : state_) same = same && x == kLowestState;
-    return same;
+    bool good = at_ == end_;
+    for (const std::uint32_t x : state_) good = good && is_first_state(x);
+    return good;
   }
 
   // Returns the lanes of `bits` that have special values.
@@ -210,7 +225,7 @@ class StreamReader {
       next.store(reinterpret_cast<std::int32_t*>(state_));
     } else {
       next.store(reinterpret_cast<std::int32_t*>(state_));
-      for (std::uint32_t left = needs; left != 0; left &= left - 1)
+      for (std::uint32_t left = needs; left != 0 && at_ != end_; left &= left - 1)
         refill(static_cast<std::uint32_t>(__builtin_ctz(left)));
     }
     StepCodes result{step.codes()};
@@ -263,12 +278,7 @@ class StreamReader {
     return bits;
   }
   KFN void refill(std::uint32_t lane) {
-    if (state_[lane] >= kLowestState) return;
-    if (end_ - at_ < 2) {
-      failed_ = true;
-      state_[lane] = kLowestState;
-      return;
-    }
+    if (state_[lane] >= kLowestState || at_ == end_) return;
     state_[lane] = state_[lane] << 16 | load_le<std::uint16_t>(at_);
     at_ += 2;
   }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encodes units, the tiles that share a stream (docs/format.md, section 14.5).
-//
-//   u32 number of 16-bit words, u32 tiles with masks (a bit each), u32 state of each row, words, padding to 4 bytes,
-//   verbatim values, padding
 #pragma once
 
 #include <algorithm>
@@ -20,10 +17,9 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::size_t kUnitHead = 8;
 // The size of the largest unit: for each value a symbol's 38 bits or the value itself, and a flag's 10 bits.
 constexpr std::size_t unit_bytes_of(std::size_t tiles, std::size_t value_bytes) {
-  return kUnitHead + 4 * kRows + tiles * Work::kDense * (value_bytes + 8) + 64;
+  return kUnitHead + 4 * kMostUnitBitWords + tiles * Work::kDense * (value_bytes + 8) + 64;
 }
 // Steps of all passes: each is of a plane, but with few columns a step has few values.
 inline constexpr std::size_t kMostTileSteps = 3 * (kMostLevels + 1) * kMostSteps;
@@ -247,7 +243,7 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
   const std::uint32_t rows = states_of_unit(plan.tiles, plan.model->levels);
   std::uint32_t masks = 0;
   // verbatim values grow from the start of the unit, words from its end
-  std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};
+  std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * kMostUnitBitWords;
   std::uint8_t* const stored_begin = stored;
   for (std::uint64_t tile = first; tile < last; ++tile) {
     const KeptTile* const kept = find_kept(plan, tile);
@@ -257,19 +253,24 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
   }
   const auto stored_bytes = static_cast<std::size_t>(stored - stored_begin);
   std::uint8_t* const end = out + plan.unit_bytes;
-  StreamWriter writer(stored, end);
+  StreamWriter writer(stored, end, rows);
   writer.write(records, *plan.model, *plan.tables);
   const auto word_bytes = static_cast<std::size_t>(end - writer.words());
   const std::size_t padded = (word_bytes + 3) / 4 * 4, padded_stored = (stored_bytes + 3) / 4 * 4;
-  std::memmove(stored_begin + padded, stored_begin, stored_bytes);
-  std::memmove(stored_begin, writer.words(), word_bytes);
-  std::memset(stored_begin + word_bytes, 0, padded - word_bytes);
-  std::memset(stored_begin + padded + stored_bytes, 0, padded_stored - stored_bytes);
+  std::uint8_t bits[4 * kMostUnitBitWords] = {};
+  BitWriter in_bits{bits};
+  if (plan.model->masks) in_bits.put(masks, static_cast<std::uint32_t>(last - first));
+  for (std::uint32_t i = 0; i < rows; ++i) put_state(writer.states()[i], word_bytes != 0, in_bits);
+  const std::size_t bit_bytes = 4 * std::size_t{words_of_bits(in_bits.bits)};
+  std::uint8_t *const words = head + kUnitHead + bit_bytes, *const behind = words + padded;
+  std::memmove(behind, stored_begin, stored_bytes);
+  std::memmove(words, writer.words(), word_bytes);
+  std::memset(words + word_bytes, 0, padded - word_bytes);
+  std::memset(behind + stored_bytes, 0, padded_stored - stored_bytes);
   store_le(head, static_cast<std::uint32_t>(word_bytes / 2));
-  store_le(head + 4, masks);
-  for (std::uint32_t i = 0; i < rows; ++i) store_le(head + kUnitHead + 4 * std::size_t{i}, writer.states()[i]);
+  std::memcpy(head + kUnitHead, bits, bit_bytes);
   EncodedTile encoded;
-  encoded.bytes = static_cast<std::uint32_t>(kUnitHead + 4 * std::size_t{rows} + padded + padded_stored);
+  encoded.bytes = static_cast<std::uint32_t>(behind + padded_stored - head);
   return encoded;
 }
 

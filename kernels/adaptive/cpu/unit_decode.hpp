@@ -14,7 +14,6 @@ PYF_BEGIN_TARGET
 // Static texts: fail() formats into memory of the calling thread.
 inline constexpr Status kBadUnitHead{Code::corrupt, "corrupt frame: the head of a unit is invalid"};
 inline constexpr Status kBadUnitSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
-inline constexpr Status kBadUnitMasks{Code::corrupt, "corrupt frame: a unit has masks, but its model has none"};
 inline constexpr Status kBadUnitStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
 inline constexpr Status kBadStoredValues{Code::corrupt, "corrupt frame: too many or too few verbatim values"};
 inline constexpr Status kBadUnitPadding{Code::corrupt, "corrupt frame: padding of a unit is not zero"};
@@ -137,21 +136,24 @@ template <class T>
 inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
   const auto& plan = static_cast<const AdaptivePlan&>(base);
-  const std::uint32_t rows = states_of_unit(plan.tiles, plan.model->levels);
-  const std::size_t head = kUnitHead + 4 * std::size_t{rows};
-  if (uniform || size < head) return kBadUnitHead;
+  if (uniform || size < kUnitHead) return kBadUnitHead;
   const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
-  const auto masks = load_le<std::uint32_t>(bytes + 4);
-  if (padded > size - head) return kBadUnitSize;
-  if (padded != word_bytes && load_le<std::uint16_t>(bytes + head + word_bytes) != 0) return kBadUnitPadding;
   const std::uint64_t first = unit * plan.unit_tiles,
                       last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
-  if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return kBadUnitMasks;
+  const std::uint32_t rows = states_of_unit(plan.tiles, plan.model->levels);
+  StateReader reader{{bytes + kUnitHead, 8 * (size - kUnitHead)}, word_bytes != 0};
+  const std::uint32_t masks = plan.model->masks ? reader.in.take(static_cast<std::uint32_t>(last - first)) : 0;
+  alignas(64) std::uint32_t states[kRows];
+  for (std::uint32_t lane = 0; lane < kRows; ++lane) states[lane] = lane < rows ? reader.next() : kLowestState;
+  const std::size_t bit_words = reader.end(), head = kUnitHead + 4 * bit_words;
+  if (bit_words == 0) return kBadUnitHead;
+  if (padded > size - head) return kBadUnitSize;
+  if (padded != word_bytes && load_le<std::uint16_t>(bytes + head + word_bytes) != 0) return kBadUnitPadding;
   std::uint8_t* const scratch = thread_scratch(unit_scratch_bytes(0) + sizeof(T) * Work::kDense);
   if (scratch == nullptr) return kNoUnitMemory;
   Work w(scratch);
   T* const exact_values = reinterpret_cast<T*>(scratch + (Work::bytes() + 63) / 64 * 64);
-  StreamReader stream(bytes + kUnitHead, rows, bytes + head, bytes + head + word_bytes);
+  StreamReader stream(states, bytes + head, bytes + head + word_bytes);
   StoredValues stored{bytes + head + padded, bytes + size};
   for (std::uint64_t number = first; number < last && !stream.failed() && !stored.failed; ++number) {
     const AdaptiveTile tile = plan.tiles.tile(number);

@@ -162,7 +162,7 @@ class AdaptiveBatch {
       words = std::max(words, tiles * order.tile_words);
     }
     arrays.add(job_.units, chunks * job_.most_units);
-    arrays.add(job_.states, chunks * job_.most_units * kRows);
+    arrays.add(job_.unit_bits, chunks * job_.most_units * kMostUnitBitWords);
     arrays.add(job_.words, words);
   }
   // Memory of blocks that train, and of warps that code tiles.

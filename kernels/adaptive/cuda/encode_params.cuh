@@ -120,7 +120,7 @@ struct SolvingSizes {
 };
 
 struct EncodedUnit {
-  std::uint32_t words, masks, bytes;  // words: of 16 bits
+  std::uint32_t words, bit_words, bytes;  // words: of 16 bits, of the stream; bit_words: of masks and states
 };
 
 // What depends on the order of a chunk's axes.
@@ -155,9 +155,10 @@ struct AdaptiveEncode {
   float* planes;              // of each warp that codes tiles
   SampleMemorySizes sample_sizes;
   SolvingSizes solving_sizes;
-  // of each unit: sizes and states; of each tile memory for words, which end at the end of the unit's last tile
+  // of each unit: sizes, and bits of masks and states; of each tile memory for words, which end at the end of the
+  // unit's last tile
   EncodedUnit* units;
-  std::uint32_t* states;
+  std::uint32_t* unit_bits;
   std::uint16_t* words;
 };
 

@@ -9,13 +9,14 @@
 
 #include "adaptive/layout.hpp"
 #include "adaptive/model.hpp"
+#include "adaptive/plan.hpp"
 #include "adaptive/tables.hpp"
 #include "core/cuda/codec.cuh"
 
 namespace pyfilter::cuda {
 
 inline constexpr std::size_t kPayloadHead = 8;  // the offset
-inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
+inline constexpr std::uint32_t kSlotsOfTable = 1u << kTableBits;
 
 // A frame whose model has been read. `good` is 0 if the frame is damaged.
 struct OpenFrame {

@@ -81,14 +81,10 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
   const UnitTiles tiles(order.tiles, trained.unit_log2, unit);
   const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   std::uint32_t* to = out + start / 4 + place.before;
-  if (threadIdx.x == 0) {
-    to[0] = own.words;
-    to[1] = own.masks;
-  }
+  if (threadIdx.x == 0) to[0] = own.words;
   to += kUnitHead / 4;
-  const std::uint32_t states = states_of_unit(order.grid, trained.model.levels);
-  place_words(to, job.states + (std::uint64_t{local} * job.most_units + unit) * kRows, states);
-  to += states;
+  place_words(to, job.unit_bits + (std::uint64_t{local} * job.most_units + unit) * kMostUnitBitWords, own.bit_words);
+  to += own.bit_words;
   const std::uint16_t* const words = job.words + (first + tiles.count) * order.tile_words - own.words;
   for (std::uint32_t i = threadIdx.x; i < (own.words + 1) / 2; i += kPlaceThreads)
     to[i] = words[2 * i] | (2 * i + 1 < own.words ? std::uint32_t{words[2 * i + 1]} << 16 : 0);

@@ -6,7 +6,7 @@
 
 #include "adaptive/cuda/params.cuh"
 #include "adaptive/symbol_step.hpp"
-#include "stages/entropy/rans_step.hpp"
+#include "stages/entropy/packed_states.hpp"
 
 namespace pyfilter::cuda {
 
@@ -24,13 +24,8 @@ struct UnitStream {
   std::uint32_t x;  // this lane's state
   bool failed;      // of this lane
 
-  PYF_LANES UnitStream open(const std::uint32_t* states, std::uint32_t lanes, const void* from, std::uint32_t count) {
-    UnitStream s = {static_cast<const std::uint16_t*>(from), count, 0, 0, 0, 0, kLowestState, false};
-    if (this_lane() < lanes) s.x = states[this_lane()];
-    if (s.x < kLowestState || s.x >> kStateBits != 0) {
-      s.failed = true;
-      s.x = kLowestState;
-    }
+  PYF_LANES UnitStream open(std::uint32_t state, const void* from, std::uint32_t count) {
+    UnitStream s = {static_cast<const std::uint16_t*>(from), count, 0, 0, 0, 0, state, false};
     s.near_word = s.load(0);
     s.far_word = s.load(kRows);
     return s;
@@ -39,21 +34,18 @@ struct UnitStream {
     const std::uint32_t i = from + this_lane();
     return i < count ? words[i] : 0;
   }
-  __device__ __forceinline__ bool ended() const { return at == count && x == kLowestState; }
+  __device__ __forceinline__ bool ended() const { return at == count && is_first_state(x); }
 
-  // Gives words to the lanes whose state is below kLowestState, in the order of lanes.
+  // Gives words to the lanes whose state is below kLowestState, in the order of lanes, while there are any.
   __device__ __forceinline__ void refill() {
-    const bool needs = x < kLowestState;
+    const bool needs = x < kLowestState && at < count;
     const std::uint32_t taking = __ballot_sync(kAllRows, needs ? 1 : 0);
     if (taking == 0) return;
     const std::uint32_t mine = at + popcount(taking & lanes_below()), place = mine - base;  // below 64
     const std::uint32_t low = __shfl_sync(kAllRows, near_word, static_cast<int>(place % kRows)),
                         high = __shfl_sync(kAllRows, far_word, static_cast<int>(place % kRows));
-    if (needs) {
-      failed = failed || mine >= count;
-      x = mine < count ? x << 16 | (place < kRows ? low : high) : kLowestState;
-    }
-    at += popcount(taking);
+    if (needs && mine < count) x = x << 16 | (place < kRows ? low : high);
+    at = min(at + popcount(taking), count);
     if (at - base < kRows) return;
     base += kRows;
     near_word = far_word;

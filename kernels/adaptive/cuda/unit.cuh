@@ -237,19 +237,27 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   const DecodeFrame part = behind_model(frame, open.directory_at);
   const std::uint32_t unit_log2 = unit_log2_of_mode(frame.mode), units = job.units_of(frame);
   const TileLocation location = find_tile(part, units, number);
-  const std::uint32_t states = states_of_unit(job.grid, open.model.levels), head_words = kUnitHead / 4 + states;
-  if (location.uniform || location.count < head_words) return Fault::head;
+  if (location.uniform || location.count == 0) return Fault::head;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(part.payload) + units + 1 + location.first;
-  const std::uint32_t count = words[0], masks = words[1];
+  const std::uint32_t count = words[0], lanes = states_of_unit(job.grid, open.model.levels);
+  const UnitTiles tiles(static_cast<std::uint32_t>(job.grid.tiles()), unit_log2, number);
+  StateReader reader{{reinterpret_cast<const std::uint8_t*>(words + 1), 32 * std::size_t{location.count - 1}},
+                     count != 0};
+  const std::uint32_t masks = open.model.masks ? reader.in.take(tiles.count) : 0;
+  std::uint32_t state = kLowestState;
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {  // each thread reads all
+    const std::uint32_t x = reader.next();
+    if (lane == this_lane()) state = x;
+  }
+  const std::uint32_t bit_words = reader.end(), head_words = 1 + bit_words;
+  if (bit_words == 0) return Fault::head;
   if (count / 2 + count % 2 > location.count - head_words) return Fault::size;
   const std::uint32_t stream_words = count / 2 + count % 2;
   if (count % 2 != 0 && words[head_words + stream_words - 1] >> 16 != 0) return Fault::padding;
-  const UnitTiles tiles(static_cast<std::uint32_t>(job.grid.tiles()), unit_log2, number);
-  if (masks >> tiles.count != 0 || (masks != 0 && !open.model.masks)) return Fault::head;
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
     memory.first_of_level[i] = open.model.table_of_level[i] * kSlotsOfTable;
-  const auto stream = UnitStream::open(words + 2, states, words + head_words, count);
+  const auto stream = UnitStream::open(state, words + head_words, count);
   Unit<T, kMode, kRefines> unit{memory,
                                 job,
                                 frame,

@@ -7,7 +7,7 @@
 
 #include "adaptive/cuda/encode_params.cuh"
 #include "adaptive/cuda/stream.cuh"
-#include "stages/entropy/rans_step.hpp"
+#include "stages/entropy/packed_states.hpp"
 
 namespace pyfilter::cuda {
 
@@ -23,8 +23,23 @@ struct UnitWriter {
   const CodedEntry<kTableBits>* entries;
   const std::uint32_t* first_of_level;
   std::uint16_t* words;
-  std::uint32_t at;  // index of the last word written
-  std::uint32_t x;   // this lane's state
+  std::uint32_t end;   // index behind the last word
+  std::uint32_t at;    // index of the last word written
+  std::uint32_t x;     // this lane's state
+  std::uint32_t full;  // lanes that begin with kLowestState
+
+  __device__ __forceinline__ void begin() {
+    at = end;
+    x = first_state(this_lane(), full);
+  }
+  // Called after each step with this lane's state before it. Returns false if lanes must begin with kLowestState that
+  // began with another one.
+  __device__ __forceinline__ bool may_go_on(bool first, std::uint32_t before) {
+    if (!first || at == end) return true;
+    const std::uint32_t low = __ballot_sync(kAllRows, before < kLowestState ? 1 : 0);
+    full |= low;
+    return low == 0;
+  }
 
   // The lanes with `full` write 16 bits, the highest lane first.
   __device__ __forceinline__ void spill(bool full) {
@@ -74,13 +89,28 @@ struct UnitWriter {
     if (mine) x = encode_flag(x, frequency, special);
   }
 
+  // Packs masks of tiles and states into shared memory. Returns the number of words.
+  __device__ __forceinline__ std::uint32_t put_bits(std::uint32_t masks, std::uint32_t tiles, std::uint32_t lanes,
+                                                    std::uint32_t* packed) const {
+    for (std::uint32_t i = this_lane(); i < kMostUnitBitWords; i += kRows) packed[i] = 0;
+    __syncwarp();
+    BitWriter out{reinterpret_cast<std::uint8_t*>(packed)};
+    if (model.masks && this_lane() == 0) out.put(masks, tiles);
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      const std::uint32_t state = __shfl_sync(kAllRows, x, static_cast<int>(lane));
+      if (this_lane() == 0) put_state(state, at != end, out);
+    }
+    __syncwarp();
+    return words_of_bits(__shfl_sync(kAllRows, static_cast<std::uint32_t>(out.bits), 0));
+  }
+
   // Writes a tile without masks: the records of the next step come while one is written.
-  __device__ __forceinline__ void write_plain(const TileRecords& records, const TileHead& head) {
+  __device__ __forceinline__ bool write_plain(const TileRecords& records, const TileHead& head) {
     std::uint32_t value = head.values, steps = 0;
 #pragma unroll 1
-    for (std::uint32_t end = head.steps; end != 0; end -= steps) {
-      steps = end % kRows != 0 ? end % kRows : kRows;
-      const std::uint32_t lanes = this_lane() < steps ? records.steps[end - steps + this_lane()] : 0;
+    for (std::uint32_t left = head.steps; left != 0; left -= steps) {
+      steps = left % kRows != 0 ? left % kRows : kRows;
+      const std::uint32_t lanes = this_lane() < steps ? records.steps[left - steps + this_lane()] : 0;
       std::uint32_t bits = __shfl_sync(kAllRows, lanes, static_cast<int>(steps - 1));
       value -= popcount(bits);
       bool mine = (bits >> this_lane() & 1) != 0;
@@ -95,11 +125,15 @@ struct UnitWriter {
           mine = (bits >> this_lane() & 1) != 0;
           record = mine ? records.values[value + popcount(bits & lanes_below())] : 0;
         }
+        const bool first = at == end;
+        const std::uint32_t before = x;
         put_values(now, own);
+        if (!may_go_on(first, before)) return false;
       }
     }
+    return true;
   }
-  __device__ __forceinline__ void write_masked(const TileRecords& records, const TileHead& head) {
+  __device__ __forceinline__ bool write_masked(const TileRecords& records, const TileHead& head) {
     std::uint32_t value = head.values, flag = head.flags;
 #pragma unroll 1
     for (std::uint32_t s = head.steps; s-- > 0;) {
@@ -109,10 +143,13 @@ struct UnitWriter {
       const std::uint32_t own = coded ? records.flags[flag + popcount(bits & lanes_below())] : 0;
       const std::uint32_t normal = __ballot_sync(kAllRows, coded && (own & 128) == 0 ? 1 : 0);
       value -= popcount(normal);
-      const bool mine = (normal >> this_lane() & 1) != 0;
+      const bool mine = (normal >> this_lane() & 1) != 0, first = at == end;
+      const std::uint32_t before = x;
       put_values(mine, mine ? records.values[value + popcount(normal & lanes_below())] : 0);
       put_flags(coded, own);
+      if (!may_go_on(first, before)) return false;
     }
+    return true;
   }
 };
 
@@ -128,27 +165,35 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
   if (tiles.count == 0) return;
   const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   const auto room = static_cast<std::uint32_t>(tiles.count * order.tile_words);
-  UnitWriter writer{trained.model, trained.entries, trained.first_of_level, job.words + first * order.tile_words,
-                    room,          kLowestState};
+  const std::uint32_t lanes = states_of_unit(order.grid, trained.model.levels);
+  UnitWriter writer{
+      trained.model, trained.entries, trained.first_of_level,          job.words + first * order.tile_words, room,
+      room,          kLowestState,    lanes < kRows ? ~0u << lanes : 0};
+  const auto tile_records = [&](std::uint32_t i) {
+    return order.records.in(order.record_memory + (first + i) * order.records.bytes());
+  };
   std::uint32_t masks = 0, stored = 0;
+  for (std::uint32_t i = 0; i < tiles.count; ++i) {
+    stored += order.heads[first + i].stored;
+    if (order.heads[first + i].masks != 0) masks |= 1u << i;
+  }
+  for (bool done = false; !done;) {
+    done = true;
+    writer.begin();
 #pragma unroll 1
-  for (std::uint32_t i = tiles.count; i-- > 0;) {
-    const TileHead head = order.heads[first + i];
-    const TileRecords records = order.records.in(order.record_memory + (first + i) * order.records.bytes());
-    stored += head.stored;
-    if (head.masks != 0) {
-      masks |= 1u << i;
-      writer.write_masked(records, head);
-    } else {
-      writer.write_plain(records, head);
+    for (std::uint32_t i = tiles.count; done && i-- > 0;) {
+      const TileHead& head = order.heads[first + i];
+      done = head.masks != 0 ? writer.write_masked(tile_records(i), head) : writer.write_plain(tile_records(i), head);
     }
   }
-  const std::uint32_t states = states_of_unit(order.grid, trained.model.levels);
-  if (this_lane() < states) job.states[number * kRows + this_lane()] = writer.x;
+  __shared__ std::uint32_t packed[kWriteWarps][kMostUnitBitWords];
+  const std::uint32_t bit_words = writer.put_bits(masks, tiles.count, lanes, packed[threadIdx.x / 32]);
+  for (std::uint32_t i = this_lane(); i < bit_words; i += kRows)
+    job.unit_bits[number * kMostUnitBitWords + i] = packed[threadIdx.x / 32][i];
   if (this_lane() != 0) return;
   const std::uint32_t words = room - writer.at;
-  job.units[number] = {words, masks,
-                       static_cast<std::uint32_t>(kUnitHead + 4 * states + (2 * words + 3) / 4 * 4 + 4 * stored)};
+  job.units[number] = {words, bit_words,
+                       static_cast<std::uint32_t>(kUnitHead + 4 * bit_words + (2 * words + 3) / 4 * 4 + 4 * stored)};
 }
 
 }  // namespace pyfilter::cuda
