@@ -24,12 +24,16 @@ struct SymbolStep {
   }
 };
 
-// Inactive lanes keep their states.
-PYF_ON_LANES SymbolStep take_symbols(const std::uint32_t* first_of_level, const std::uint32_t* slots, const Ints& x,
+PYF_ON_LANES Ints slot_entries(const std::uint32_t* slots, const Ints& first, const Ints& slot, const Ints&) {
+  return gather(slots, first + slot);
+}
+// Inactive lanes keep their states. `slots`: of all tables; a GPU has some of them nearer (cuda/slots.cuh).
+template <class Slots>
+PYF_ON_LANES SymbolStep take_symbols(const std::uint32_t* first_of_level, const Slots& slots, const Ints& x,
                                      const Ints& level, const Ints& active) {
   SymbolStep s;
   const Ints first = gather(first_of_level, level);
-  const Ints entry = gather(slots, first + (x & Ints::all((1 << kTableBits) - 1)));
+  const Ints entry = slot_entries(slots, first, x & Ints::all((1 << kTableBits) - 1), active);
   s.symbol = entry & Ints::all(0xFF);
   s.shift = select(s.symbol < Ints::all(kDirectSymbols), Ints::all(0), (s.symbol >> Ints::all(2)) - Ints::all(2));
   const Ints raw =

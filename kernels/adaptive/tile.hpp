@@ -61,17 +61,27 @@ struct WaveOf : KindOf<Cells> {
     put_cell(values, at, value);
     if (first_plane) put_cell(values, at - layout.plane_cells, value);
   }
-  // Writes copies outside the tile: in a causal pass every cell outside has the value of the nearest cell inside.
-  PYF_ON_LANES void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
-    if (kind == TileKind::line) return;
-    if (lane == 0)
-      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * layout.step_cells - k, first_plane, value);
-    if (lane + 1 == layout.rows)
-      for (CellIndex k = 1; k <= 2; ++k) put(at + 2 * k * layout.step_cells + lane + k, first_plane, value);
+  // Copies outside the tile: in a causal pass every cell outside has the value of the nearest cell inside. Beside a row
+  // are three above the first one and two below the last one: `i` is 1 to 5, or 0 for the row itself.
+  PYF_ON_LANES CellIndex beside_row(std::uint32_t i) const {
+    const CellIndex down = i <= 3 ? -static_cast<CellIndex>(i) : static_cast<CellIndex>(i) - 3;
+    return down * (2 * layout.step_cells + 1);
   }
-  PYF_ON_LANES void put_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
-    put(at + lane, first_plane, value);
-    copy_rows(at, lane, first_plane, value);
+  PYF_ON_LANES std::uint32_t row_beside(std::uint32_t i) const { return i <= 3 ? 0 : layout.rows - 1; }
+  // Writes `columns` copies of a lane's value, from cell to cell `by`, and those of its row where it is an outer one.
+  template <class FirstPlane>
+  PYF_ON_LANES void copy_columns(CellIndex at, std::uint32_t lane, std::uint32_t columns, CellIndex by,
+                                 const Floats& of_lanes, const FirstPlane& is_first_plane) {
+    const bool outer = kind != TileKind::line && (lane == 0 || lane + 1 == layout.rows);
+    const std::uint32_t rows = outer ? 6 : 1;
+    each_copy(
+        columns * rows, values, at, of_lanes, [&](std::uint32_t) { return lane; },
+        [&](std::uint32_t i, std::uint32_t, float value) {
+          const std::uint32_t row = outer ? i % 6 : 0, column = 1 + (outer ? i / 6 : i);
+          if (row != 0 && row_beside(row) != lane) return;
+          put(at + static_cast<CellIndex>(lane) + static_cast<CellIndex>(column) * by + beside_row(row),
+              is_first_plane(lane), value);
+        });
   }
 };
 
@@ -183,19 +193,18 @@ PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t ste
   const std::uint32_t first_plane_bits = wave.kind == TileKind::volume ? bits_of_condition(first_plane) : 0;
   if (first_plane_bits != 0) store_cells(wave.values, at - l.plane_cells, first_plane, values);
   const auto is_first_plane = [&](std::uint32_t lane) { return (first_plane_bits >> lane & 1) != 0; };
-  const auto value_of = [&](std::uint32_t lane) { return cell(wave.values, at + lane); };
-  for_lanes(bits & (1u | 1u << (l.rows - 1)),
-            [&](std::uint32_t lane) { wave.copy_rows(at, lane, is_first_plane(lane), value_of(lane)); });
-  for_lanes(bits & bits_of_condition(place.x == Ints::all(0)), [&](std::uint32_t lane) {
-    const float value = value_of(lane);
-    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.lead); ++k)
-      wave.put_rows(at - k * row, lane, is_first_plane(lane), value);
-  });
-  for_lanes(bits & bits_of_condition(place.x == place.lengths - Ints::all(1)), [&](std::uint32_t lane) {
-    const float value = value_of(lane);
-    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.trail); ++k)
-      wave.put_rows(at + k * row, lane, is_first_plane(lane), value);
-  });
+  if (wave.kind != TileKind::line)
+    each_copy(
+        5, wave.values, at, values, [&](std::uint32_t i) { return wave.row_beside(1 + i); },
+        [&](std::uint32_t i, std::uint32_t lane, float value) {
+          if ((bits >> lane & 1) == 0) return;
+          wave.put(at + static_cast<CellIndex>(lane) + wave.beside_row(1 + i), is_first_plane(lane), value);
+        });
+  each_lane(bits & bits_of_condition(place.x == Ints::all(0)),
+            [&](std::uint32_t lane) { wave.copy_columns(at, lane, l.lead, -row, values, is_first_plane); });
+  if (l.trail != 0)
+    each_lane(bits & bits_of_condition(place.x == place.lengths - Ints::all(1)),
+              [&](std::uint32_t lane) { wave.copy_columns(at, lane, l.trail, row, values, is_first_plane); });
 }
 
 // The codes of a step, and the values that the decoder will have. `exact`, `origin`: lanes with a stored value instead.

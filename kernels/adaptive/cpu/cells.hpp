@@ -23,13 +23,17 @@ KFN Floats load_cells(const float* cells, CellIndex at, CellIndex distance) {
 KFN void store_cells(float* cells, CellIndex at, const Ints& where, const Floats& values) {
   select(where, values, Floats::load(cells + at)).store(cells + at);
 }
-KFN float cell(const float* cells, CellIndex at) { return cells[at]; }
 KFN void put_cell(float* cells, CellIndex at, float value) { cells[at] = value; }
 
 // Calls f(lane) for each lane of `bits`.
 template <class F>
-KFN void for_lanes(std::uint32_t bits, F&& f) {
+KFN void each_lane(std::uint32_t bits, F&& f) {
   for (; bits != 0; bits &= bits - 1) f(static_cast<std::uint32_t>(__builtin_ctz(bits)));
+}
+// Calls f(i, lane, value) for `count` copies of values of the step at `at`, which are stored: those of lane_of(i).
+template <class LaneOf, class F>
+KFN void each_copy(std::uint32_t count, const float* cells, CellIndex at, const Floats&, const LaneOf& lane_of, F&& f) {
+  for (std::uint32_t i = 0; i < count; ++i) f(i, lane_of(i), cells[at + lane_of(i)]);
 }
 
 // The prediction: the neighbours' values, weighted by the weights of each lane's set, summed in order.

@@ -75,18 +75,23 @@ PYF_LANES void store_cells(const Cells& cells, CellIndex at, const Ints& where, 
   if (where.v != 0) cells.before(at + static_cast<CellIndex>(this_lane())) = values.v;
 }
 template <class Cells>
-PYF_LANES float cell(const Cells& cells, CellIndex at) {
-  return cells.before(at);
-}
-template <class Cells>
 PYF_LANES void put_cell(const Cells& cells, CellIndex at, float value) {
   cells.any(at) = value;
 }
 
-// Each lane of `bits` calls f(lane).
+// All lanes call f(lane) for each lane of `bits`.
 template <class F>
-PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
-  if ((bits >> this_lane() & 1) != 0) f(this_lane());
+PYF_LANES void each_lane(std::uint32_t bits, F&& f) {
+#pragma unroll 1
+  for (; bits != 0; bits &= bits - 1) f(static_cast<std::uint32_t>(__ffs(static_cast<int>(bits))) - 1);
+}
+// Each of `count` lanes calls f(i, lane, value) for a copy of the value of lane_of(i); at most 32.
+template <class Cells, class LaneOf, class F>
+PYF_LANES void each_copy(std::uint32_t count, const Cells&, CellIndex, const Floats& values, const LaneOf& lane_of,
+                         F&& f) {
+  const std::uint32_t i = this_lane(), lane = lane_of(i);
+  const float value = __shfl_sync(kAllRows, values.v, static_cast<int>(lane));
+  if (i < count) f(i, lane, value);
 }
 
 // Adds products, in order: kFours times four of them, whose cells are loaded together.

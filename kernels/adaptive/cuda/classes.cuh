@@ -10,59 +10,85 @@
 
 namespace pyfilter::cuda {
 
+// The classes, as bits, that code a value at this place: theirs are never taken before they are coded. In planes and
+// lines a neighbour may be taken before.
+PYF_LANES std::uint32_t classes_that_code(const Refinement& shape, const KnownRow& row, std::int32_t x) {
+  if (!shape.is_volume() || !row.is_inside || x < 0) return 0;
+  const auto is_below = [](std::int32_t i, std::uint32_t n) { return i < static_cast<std::int32_t>(n); };
+  const std::uint32_t by_z = (is_below(row.z, shape.planes_of(4)) ? 0xF0 : 0) |
+                             (is_below(row.z, shape.planes_of(0)) ? 0x0F : 0),
+                      by_y = (is_below(row.y, shape.rows_of(2)) ? 0xCC : 0) |
+                             (is_below(row.y, shape.rows_of(0)) ? 0x33 : 0),
+                      by_x =
+                          (is_below(x, shape.columns_of(1)) ? 0xAA : 0) | (is_below(x, shape.columns_of(0)) ? 0x55 : 0);
+  return by_z & by_y & by_x;
+}
+
+// A cell of the known class, or one outside of the lattice.
+struct KnownCell {
+  static constexpr std::uint32_t kAtOnce = 4;  // whose loads are on their way together
+
+  CellIndex to;
+  std::uint32_t outside;     // bits of the classes that have a copy of its value there
+  std::uint32_t step, lane;  // of a value of the lattice
+  float value, size;
+  std::uint8_t kind;
+  bool there, known;
+
+  // `width`: cells of a row
+  __device__ __forceinline__ void load(const Refinement& shape, const Dense& dense, const Lattice& lattice,
+                                       std::uint32_t number, std::uint32_t width) {
+    const KnownRow row(shape, dense, lattice, number / width);
+    const std::int32_t x = static_cast<std::int32_t>(number % width) - static_cast<std::int32_t>(shape.lead);
+    there = row.columns > 0;
+    if (!there) return;
+    const std::uint32_t column = KnownRow::nearest(x, static_cast<std::uint32_t>(row.columns));
+    const std::size_t at = row.from + column * row.by;
+    value = dense.values[at];
+    known = row.is_inside && x == static_cast<std::int32_t>(column);
+    to = shape.cell(0, row.z, row.y, x);
+    outside = ((1u << shape.classes()) - 2) & ~classes_that_code(shape, row, x);
+    if (!known) return;
+    size = dense.sizes[at];
+    kind = dense.kinds[at];
+    shape.find(static_cast<std::uint32_t>(row.z), static_cast<std::uint32_t>(row.y), column, &step, &lane);
+  }
+  __device__ __forceinline__ void store(const Refinement& shape, const UnitScratch& scratch) const {
+    scratch.values[to] = value;
+#pragma unroll 1
+    for (std::uint32_t left = outside; left != 0; left &= left - 1)
+      scratch.values[to + static_cast<CellIndex>((static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1) *
+                                                 shape.class_cells)] = value;
+    if (!known) return;
+    scratch.sizes[to] = size;
+    if (kind == kSentinel) atomicOr(scratch.masks + step, 1u << lane);
+  }
+};
+
 // Fills the known class from the dense array. Copies of its values stand for neighbours outside of the lattice, and for
 // neighbours that are not coded yet (begin_refining() of the CPU). Warp `part` of `parts` does its part; all call
 // wait().
 template <class Wait>
 PYF_LANES void begin_classes(const Refinement& shape, const Dense& dense, const Lattice& lattice,
                              const UnitScratch& scratch, std::uint32_t part, std::uint32_t parts, const Wait& wait) {
-  const auto floats = static_cast<std::uint32_t>(shape.floats());
+  const auto fours = static_cast<std::uint32_t>((shape.floats() + 3) / 4);
   const std::uint32_t first = part * kRows + this_lane(), stride = parts * kRows;
-  for (std::uint32_t i = first; i < floats; i += stride) scratch.sizes[i] = 0;
+  for (std::uint32_t i = first; i < fours; i += stride) reinterpret_cast<float4*>(scratch.sizes)[i] = {0, 0, 0, 0};
   const std::uint32_t words = shape.classes() * shape.steps();
   for (std::uint32_t i = first; i < words; i += stride) scratch.masks[i] = 0;
   wait();
-  const std::uint32_t others = (1u << shape.classes()) - 2;  // bits of the classes that are not known
-  const auto even_columns = static_cast<std::int32_t>(shape.columns_of(0)),
-             odd_columns = static_cast<std::int32_t>(shape.columns_of(1)), lead = static_cast<std::int32_t>(shape.lead);
-  const std::uint32_t rows = KnownRow::known_rows(shape);
+  const std::uint32_t width = shape.columns_of(0) + 2 * shape.lead, cells = KnownRow::known_rows(shape) * width;
 #pragma unroll 1
-  for (std::uint32_t number = part; number < rows; number += parts) {
-    const KnownRow row(shape, dense, lattice, number);
-    const std::int32_t end = row.columns > 0 ? even_columns + lead : -lead;
-    const CellIndex to = shape.cell(0, row.z, row.y, 0);
-    // Values of a volume's classes are never taken before they are coded: bits of the classes that have this row.
-    std::uint32_t coded = 0;
-    if (shape.is_volume() && row.is_inside) {
-      const std::uint32_t parity = this_lane();
-      const bool has = parity < shape.classes() && row.z < static_cast<std::int32_t>(shape.planes_of(parity)) &&
-                       row.y < static_cast<std::int32_t>(shape.rows_of(parity));
-      coded = __ballot_sync(kAllRows, has ? 1 : 0);
+  for (std::uint32_t from = first; from < cells; from += KnownCell::kAtOnce * stride) {
+    KnownCell cell[KnownCell::kAtOnce];
+#pragma unroll
+    for (std::uint32_t k = 0; k < KnownCell::kAtOnce; ++k) {
+      cell[k].there = from + k * stride < cells;
+      if (cell[k].there) cell[k].load(shape, dense, lattice, from + k * stride, width);
     }
-    const std::uint32_t evens = coded & 0x55, odds = coded & 0xAA;  // by the parity along x
-#pragma unroll 1
-    for (std::int32_t x = static_cast<std::int32_t>(this_lane()) - lead; x < end;
-         x += static_cast<std::int32_t>(kRows)) {
-      const std::uint32_t column = KnownRow::nearest(x, static_cast<std::uint32_t>(row.columns));
-      const bool known = row.is_inside && x == static_cast<std::int32_t>(column);
-      const std::size_t at = row.from + column * row.by;
-      const float value = dense.values[at];
-      const CellIndex cell = to + x * static_cast<CellIndex>(shape.stride);
-      scratch.values[cell] = value;
-      std::uint32_t outside = others;
-      if (x >= 0) outside &= ~((x < even_columns ? evens : 0) | (x < odd_columns ? odds : 0));
-#pragma unroll 1
-      for (; outside != 0; outside &= outside - 1)
-        scratch
-            .values[cell + static_cast<CellIndex>((static_cast<std::uint32_t>(__ffs(static_cast<int>(outside))) - 1) *
-                                                  shape.class_cells)] = value;
-      if (!known) continue;
-      scratch.sizes[cell] = dense.sizes[at];
-      if (dense.kinds[at] != kSentinel) continue;
-      std::uint32_t step = 0, lane = 0;
-      shape.find(static_cast<std::uint32_t>(row.z), static_cast<std::uint32_t>(row.y), column, &step, &lane);
-      atomicOr(scratch.masks + step, 1u << lane);
-    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < KnownCell::kAtOnce; ++k)
+      if (cell[k].there) cell[k].store(shape, scratch);
   }
   wait();
 }

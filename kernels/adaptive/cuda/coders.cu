@@ -22,7 +22,7 @@ ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
   ScratchShape shape;
   const Layout l = make_layout(grid.kind, tile.planes, tile.rows, tile.columns);
   const Refinement r(grid.kind, tile.planes, tile.rows, tile.columns);
-  shape.wave_floats = static_cast<std::uint32_t>(std::max(l.floats(), r.floats()));
+  shape.wave_floats = static_cast<std::uint32_t>((std::max(l.floats(), r.floats()) + 3) / 4 * 4);
   shape.masks = std::max(UnitScratch::kMaskMargin + l.steps(), r.classes() * r.steps());
   shape.cells = tile.cells();
   return shape;
@@ -45,8 +45,7 @@ Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStrea
   std::uint32_t blocks[std::size(kPlaces)] = {}, in_rings = 0, with_scratch = 0;
   for (const TilePlace place : kPlaces) {
     std::uint32_t& own = blocks[static_cast<std::uint32_t>(place)];
-    if (place == TilePlace::flat ? job.grid.kind != TileKind::volume : place_of(job.grid, 0) == TilePlace::flat)
-      continue;  // no frame is decoded there
+    if (!is_place_of(job.grid, place)) continue;
     PYF_TRY(check(kernels.resident(job.grid.kind, place, &own), "occupancy of the decoder"));
     own = std::min(own, units);
     if (place != TilePlace::rings) {

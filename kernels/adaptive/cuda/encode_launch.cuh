@@ -52,8 +52,7 @@ cudaError_t launch_encoding(const AdaptiveEncode& job, std::uint32_t training, s
     PYF_CUDA_TRY(cudaGetLastError());
     PYF_CUDA_TRY(cudaMemsetAsync(order.next_tile, 0, std::size(kPlaces) * sizeof *order.next_tile, stream));
     for (const TilePlace place : kPlaces) {
-      if (place == TilePlace::flat ? order.grid.kind != TileKind::volume : place_of(order.grid, 0) == TilePlace::flat)
-        continue;  // no tile is coded there
+      if (!is_place_of(order.grid, place)) continue;
       const auto chosen = TileCoding<T>::choose(order.grid.kind, place);
       auto* const kernel = chosen.kernel;
       kernel<<<coding, kCodingThreads, chosen.shared, stream>>>(job, i);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "adaptive/cuda/classes.cuh"
+#include "stages/cuda/prefetch.cuh"
 
 namespace pyfilter::cuda {
 
@@ -41,59 +42,76 @@ struct AheadRing {
 // The last steps of a turn in shared memory: what cells of its own class hold, and sizes of codes. Stores to global
 // memory take too long to come back.
 struct OwnCells {
-  static constexpr std::uint32_t kSteps = 8, kLanes = kRows + 4;
+  static constexpr std::uint32_t kSteps = 8, kLanes = 64, kAll = kSteps * kLanes;
 
-  float values[kSteps][kLanes], sizes[kSteps][kLanes];
+  float values[kAll], sizes[kAll];
 
   // Lanes of a half follow a cell for the row above the first.
   PYF_LANES std::uint32_t index_of_lane() { return 1 + this_lane() + this_lane() / kHalf; }
-  PYF_LANES std::uint32_t index(std::uint32_t step, RefiningMemory::Before before) {
-    return (step + static_cast<std::uint32_t>(before.steps)) % kSteps * kLanes +
-           static_cast<std::uint32_t>(static_cast<std::int32_t>(index_of_lane()) + before.lanes);
+  // The index of a neighbour at step 0, and at another step. Steps go round.
+  PYF_LANES std::uint32_t at_first(RefiningMemory::Before before) {
+    return static_cast<std::uint32_t>(before.steps * static_cast<std::int32_t>(kLanes) + before.lanes) +
+           index_of_lane();
+  }
+  PYF_LANES std::uint32_t index(std::uint32_t step, std::uint32_t at_first) {
+    return (step * kLanes + at_first) % kAll;
   }
   __device__ __forceinline__ void clear() {
-    for (std::uint32_t i = this_lane(); i < kSteps * kLanes; i += kRows) values[0][i] = sizes[0][i] = 0;
+    for (std::uint32_t i = this_lane(); i < kAll; i += kRows) values[i] = sizes[i] = 0;
     __syncwarp();
   }
   __device__ __forceinline__ void put(const AheadRing& ring, std::uint32_t step, const Ints& active, float value,
                                       float size) {
-    const std::uint32_t at = step % (2 * AheadRing::kBatch), row = step % kSteps, lane = index_of_lane();
-    values[row][lane] = active.v != 0 ? value : ring.uncoded[at][this_lane()];
-    sizes[row][lane] = active.v != 0 ? size : 0;
+    const std::uint32_t at = step % (2 * AheadRing::kBatch), own = index(step, index_of_lane());
+    values[own] = active.v != 0 ? value : ring.uncoded[at][this_lane()];
+    sizes[own] = active.v != 0 ? size : 0;
     if (this_lane() % kHalf == 0) {
-      values[row][lane - 1] = ring.above[at][this_lane() / kHalf];
-      sizes[row][lane - 1] = 0;
+      values[own - 1] = ring.above[at][this_lane() / kHalf];
+      sizes[own - 1] = 0;
     }
   }
 };
 
-// A turn whose own class is read from OwnCells. But if a plane's halves are one column each, a value of the second half
-// has a neighbour in the first one that is coded before it: then cells are read.
+// A turn whose own class is read from OwnCells. But if a plane's halves are one column each (kAny), a value of the
+// second half has a neighbour in the first one that is coded before it: then cells are read.
+template <bool kAny>
 struct HelpedTurn : Refining {
   const OwnCells& cells;
   std::uint32_t step = 0;
-  bool in_ring;
+  std::uint32_t tap[RefiningMemory::kMostOwnTaps], feature[RefiningMemory::kMostOwnFeatures];  // OwnCells::at_first()
 
   __device__ __forceinline__ HelpedTurn(const Refining& refining, const OwnCells& own)
-      : Refining(refining), cells(own), in_ring(shape.kind != TileKind::plane || shape.half > 1) {}
+      : Refining(refining), cells(own) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnTaps; ++k) tap[k] = OwnCells::at_first(turn.own_taps[k]);
+#pragma unroll
+    for (std::uint32_t k = 0; k < RefiningMemory::kMostOwnFeatures; ++k)
+      feature[k] = OwnCells::at_first(turn.own_features[k]);
+  }
+  __device__ __forceinline__ bool in_ring() const { return !kAny || shape.kind != TileKind::plane || shape.half > 1; }
 };
-PYF_LANES Floats add_own_values(const HelpedTurn& r, CellIndex at, const Ints& set, const Floats& sum) {
-  return add_own_values(r.turn, set, sum, [&](RefiningMemory::Before before) {
-    return r.in_ring ? r.cells.values[0][OwnCells::index(r.step, before)] : r.values[r.own_cell(at, before)];
+template <bool kAny>
+PYF_LANES Floats add_own_values(const HelpedTurn<kAny>& r, CellIndex at, const Ints& set, const Floats& sum) {
+  return add_own_values(r.turn, set, sum, [&](std::uint32_t k) {
+    return r.in_ring() ? r.cells.values[OwnCells::index(r.step, r.tap[k])]
+                       : r.values[r.own_cell(at, r.turn.own_taps[k])];
   });
 }
-PYF_LANES Floats add_own_sizes(const HelpedTurn& r, CellIndex at, const Floats& m) {
-  return add_own_sizes(r.turn, m, [&](RefiningMemory::Before before) {
-    return r.in_ring ? r.cells.sizes[0][OwnCells::index(r.step, before)] : r.sizes[r.own_cell(at, before)];
+template <bool kAny>
+PYF_LANES Floats add_own_sizes(const HelpedTurn<kAny>& r, CellIndex at, const Floats& m) {
+  return add_own_sizes(r.turn, m, [&](std::uint32_t k) {
+    return r.in_ring() ? r.cells.sizes[OwnCells::index(r.step, r.feature[k])]
+                       : r.sizes[r.own_cell(at, r.turn.own_features[k])];
   });
 }
 // A step of which is known what earlier turns foretell.
-struct ForeseenStep : RefinedStep<HelpedTurn> {
+template <bool kAny>
+struct ForeseenStep : RefinedStep<HelpedTurn<kAny>> {
   const Ahead& ahead;
 
-  __device__ __forceinline__ ForeseenStep(HelpedTurn& turn, std::uint32_t step, const Ahead& known)
-      : RefinedStep<HelpedTurn>(turn, step), ahead(known) {}
-  __device__ __forceinline__ Expected expect() const { return expect_refined(refining, cell, ahead); }
+  __device__ __forceinline__ ForeseenStep(HelpedTurn<kAny>& turn, std::uint32_t step, const Ahead& known)
+      : RefinedStep<HelpedTurn<kAny>>(turn, step), ahead(known) {}
+  __device__ __forceinline__ Expected expect() const { return expect_refined(this->refining, this->cell, ahead); }
 };
 
 // Shared memory of two warps that take turns together.
@@ -113,21 +131,56 @@ __device__ __forceinline__ void begin_classes_together(const Refinement& shape, 
   begin_classes(shape, dense, lattice, scratch, threadIdx.x / kRows, 2, [] { __syncthreads(); });
 }
 
+// Brings cells of classes that are coded to the second-level cache, before they are read: each lane those of a class,
+// of a half, values or sizes. Of the neighbours' planes the next one is read first.
+struct AheadLines {
+  static constexpr std::uint32_t kSteps = 12, kStepsAtOnce = 2;
+
+  const float* at;  // nullptr: of a class that is not coded
+  std::uint32_t stride;
+
+  __device__ __forceinline__ explicit AheadLines(const Refining& refining) : stride(refining.shape.stride) {
+    const Refinement& shape = refining.shape;
+    const std::uint32_t lane = this_lane(), parity = lane % 8, half = lane / 8 % 2;
+    bool coded = parity == 0;
+    for (std::uint32_t turn = 1; parity_of_turn(shape.kind, turn) != refining.parity; ++turn)
+      coded = coded || parity_of_turn(shape.kind, turn) == parity;
+    const std::uint32_t from = (shape.is_volume() ? shape.period : 0) + kSteps;
+    const LaneCells& cells = lane < kRows / 2 ? refining.values : refining.sizes;
+    at = coded ? cells.lane - shape.cell_of_lane(lane) + shape.cell_of_step(parity, from) + half * shape.group_cells
+               : nullptr;
+  }
+  __device__ __forceinline__ void next() {
+    if (at == nullptr) return;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kStepsAtOnce * (kHalf + 2 * Refinement::kMargin); i += 8)
+      prefetch_line(at + i);  // a sector each
+    at += kStepsAtOnce * stride;
+  }
+};
+
+// Foresees a step whose cells are loaded, and loads those of the next one, which come while this step is summed.
+__device__ __forceinline__ void foresee_step(AheadRing& ring, const Refining& refining, std::uint32_t number,
+                                             const CellsBeside& own, CellsBeside& next) {
+  const CellIndex cell = refining.shape.cell_of_step(refining.parity, number);
+  const float *const here = refining.values.own(cell), uncoded = *here, above = this_lane() % kHalf == 0 ? here[-1] : 0;
+  next.load(cell + static_cast<CellIndex>(refining.shape.stride));
+  ring.put(number, look_ahead(refining, own));
+  const std::uint32_t at = number % (2 * AheadRing::kBatch);
+  ring.uncoded[at][this_lane()] = uncoded;
+  if (this_lane() % kHalf == 0) ring.above[at][this_lane() / kHalf] = above;
+}
 __device__ __forceinline__ void foresee_turn(AheadRing& ring, const Refining& refining) {
   const std::uint32_t steps = refining.shape.steps();
-  CellsBeside beside(refining);
-  beside.load(refining.shape.cell_of_step(refining.parity, 0));
+  AheadLines lines(refining);
+  CellsBeside even(refining), odd(refining);
+  even.load(refining.shape.cell_of_step(refining.parity, 0));
 #pragma unroll 1
-  for (std::uint32_t number = 0; number < steps; ++number) {
+  for (std::uint32_t number = 0; number < steps; number += 2) {
     if (number != 0 && number % AheadRing::kBatch == 0) __syncthreads();
-    const CellsBeside own = beside;
-    const CellIndex cell = refining.shape.cell_of_step(refining.parity, number);
-    const float uncoded = refining.values[cell], above = this_lane() % kHalf == 0 ? refining.values[cell - 1] : 0;
-    beside.load(refining.shape.cell_of_step(refining.parity, number + 1));  // it comes while this step is summed
-    ring.put(number, look_ahead(refining, own));
-    const std::uint32_t at = number % (2 * AheadRing::kBatch);
-    ring.uncoded[at][this_lane()] = uncoded;
-    if (this_lane() % kHalf == 0) ring.above[at][this_lane() / kHalf] = above;
+    lines.next();
+    foresee_step(ring, refining, number, even, odd);
+    if (number + 1 < steps) foresee_step(ring, refining, number + 1, odd, even);
   }
   __syncthreads();
 }

@@ -34,7 +34,15 @@ inline constexpr TilePlace kPlaces[] = {TilePlace::rings, TilePlace::refined, Ti
 inline constexpr std::uint32_t kLeastRingColumns = 16;
 __host__ __device__ inline TilePlace place_of(const AdaptiveGrid& grid, std::uint32_t levels) {
   if (grid.kind == TileKind::volume && grid.nx / grid.gx >> levels < kLeastRingColumns) return TilePlace::flat;
+  // halves of one column (foresee.cuh)
+  if (grid.kind == TileKind::plane && levels != 0 && grid.nx / grid.gx <= 4ull << (levels - 1)) return TilePlace::flat;
   return levels != 0 ? TilePlace::refined : TilePlace::rings;
+}
+// Whether some model's tiles are there.
+inline bool is_place_of(const AdaptiveGrid& grid, TilePlace place) {
+  for (std::uint32_t levels = 0; levels <= kMostLevels; ++levels)
+    if (place_of(grid, levels) == place) return true;
+  return false;
 }
 
 // Global memory of a warp, for the largest tile of a grid.

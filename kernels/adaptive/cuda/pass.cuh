@@ -8,6 +8,7 @@
 
 #include "adaptive/cuda/foresee.cuh"
 #include "adaptive/cuda/params.cuh"
+#include "adaptive/cuda/slots.cuh"
 #include "adaptive/tile.hpp"
 
 namespace pyfilter::cuda {
@@ -30,7 +31,7 @@ template <UnitMode kMode, bool kRefines>
 struct UnitKernel {
   static constexpr UnitMode mode = kMode;
   static constexpr bool refines = kRefines;
-  static constexpr int threads = kRefines ? 64 : 32, resident = kRefines ? 7 : 12;
+  static constexpr int threads = kRefines ? 64 : 32, resident = kRefines ? 6 : 12;
 };
 // Calls work(kernel) with the kernel for tiles of a kind at a place.
 template <class Work>
@@ -78,6 +79,7 @@ struct UnitMemory {
   Lattice lattice;
   AdaptiveTile tile;
   std::uint32_t first_of_level[kContextLevels];
+  FrequentSlots frequent;
   std::uint32_t masks[kFlat ? 1 : kMaskRing];
 };
 

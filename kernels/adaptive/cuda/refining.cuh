@@ -10,22 +10,18 @@
 
 namespace pyfilter::cuda {
 
-// Cells of this lane: lane 0's cell of a step is `at`. The base is the same for all lanes, so that an address is one
-// addition.
+// Cells of this lane: lane 0's cell of a step is `at`. A neighbour's address is one multiplication with an addition.
 struct LaneCells {
-  float* base;
-  std::uint32_t lane;  // this lane's cell from lane 0's, in bytes
+  float* lane;  // this lane's cell where lane 0's is cell 0
 
-  __device__ __forceinline__ float& operator[](CellIndex cell) const {
-    return *reinterpret_cast<float*>(reinterpret_cast<std::uint8_t*>(base) +
-                                     (lane + static_cast<std::uint32_t>(cell) * 4));
+  __device__ __forceinline__ float& operator[](CellIndex at) const { return lane[at]; }
+  // The address is computed here: else the compiler adds all three parts for each neighbour.
+  __device__ __forceinline__ const float* own(CellIndex at) const {
+    const float* own = lane + at;
+    asm("" : "+l"(own));
+    __builtin_assume(__isGlobal(own));
+    return own;
   }
-  // `by`: in bytes
-  __device__ __forceinline__ float beside(std::uint32_t own, CellIndex by) const {
-    return *reinterpret_cast<const float*>(reinterpret_cast<const std::uint8_t*>(base) +
-                                           (own + static_cast<std::uint32_t>(by)));
-  }
-  __device__ __forceinline__ std::uint32_t own(CellIndex at) const { return lane + static_cast<std::uint32_t>(at) * 4; }
 };
 PYF_LANES Floats load_cells(const LaneCells& cells, CellIndex at, CellIndex distance) { return {cells[at + distance]}; }
 PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& where, const Floats& values) {
@@ -33,7 +29,7 @@ PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& whe
 }
 
 // In shared memory: a pass's classes, and the neighbours of a turn with a weight that is not 0. Those of earlier
-// classes have distances in bytes, those of the turn's own class are apart.
+// classes have distances in cells, those of the turn's own class are apart.
 struct RefiningMemory {
   static constexpr std::uint32_t kMostOwnTaps = 3, kMostOwnFeatures = 6;  // taps.cpp names no more
   struct Before {
@@ -70,8 +66,8 @@ struct Refining {
       : turn(memory),
         shape(memory.shape),
         pass(&of_pass),
-        values{scratch.values, static_cast<std::uint32_t>(memory.shape.cell_of_lane(this_lane())) * 4},
-        sizes{scratch.sizes, values.lane},
+        values{scratch.values + memory.shape.cell_of_lane(this_lane())},
+        sizes{scratch.sizes + memory.shape.cell_of_lane(this_lane())},
         masks(scratch.masks),
         before(memory.before),
         behind(memory.behind),
@@ -94,33 +90,37 @@ struct CellsBeside {
   static constexpr std::uint32_t kTapFours = 6, kFeatureFours = kCodeTaps / 4;
 
   const Refining& r;
-  std::uint32_t own = 0;
+  CellIndex cell = 0;
   float value[kTapFours][4], size[kFeatureFours][4], near[3][2];
 
   __device__ __forceinline__ explicit CellsBeside(const Refining& refining) : r(refining) {}
   // `at`: the step's cell
   __device__ __forceinline__ void load(CellIndex at) {
-    own = r.values.own(at);
+    cell = at;
+    const float *const own_value = r.values.own(at), *const own_size = r.sizes.own(at);
 #pragma unroll
     for (std::uint32_t axis = 0; axis < 3; ++axis) {
       if ((r.parity >> axis & 1) == 0) continue;
-      near[axis][0] = load_cells(r.values, at, r.before[axis]).v;
-      near[axis][1] = load_cells(r.values, at, r.behind[axis]).v;
+      near[axis][0] = own_value[r.before[axis]];
+      near[axis][1] = own_value[r.behind[axis]];
     }
 #pragma unroll
-    for (std::uint32_t k = 0; k < kTapFours; ++k)
-      if (k < r.turn.tap_fours) load_four(r.values, own, r.turn.taps_at + 4 * k, value[k]);
+    for (std::uint32_t k = 0; k < kTapFours; ++k) {
+      if (k >= r.turn.tap_fours) break;
+      load_four(own_value, r.turn.taps_at + 4 * k, value[k]);
+    }
 #pragma unroll
-    for (std::uint32_t k = 0; k < kFeatureFours; ++k)
-      if (k < r.turn.feature_fours) load_four(r.sizes, own, r.turn.features_at + 4 * k, size[k]);
+    for (std::uint32_t k = 0; k < kFeatureFours; ++k) {
+      if (k >= r.turn.feature_fours) break;
+      load_four(own_size, r.turn.features_at + 4 * k, size[k]);
+    }
   }
-  // `own`: the lane's cell, in bytes
-  PYF_LANES void load_four(const LaneCells& cells, std::uint32_t own, const CellIndex* distances, float (&to)[4]) {
+  PYF_LANES void load_four(const float* own, const CellIndex* distances, float (&to)[4]) {
     const int4 d = *reinterpret_cast<const int4*>(distances);
-    to[0] = cells.beside(own, d.x);
-    to[1] = cells.beside(own, d.y);
-    to[2] = cells.beside(own, d.z);
-    to[3] = cells.beside(own, d.w);
+    to[0] = own[d.x];
+    to[1] = own[d.y];
+    to[2] = own[d.z];
+    to[3] = own[d.w];
   }
   __device__ __forceinline__ Floats before(std::uint32_t axis) const { return {near[axis][0]}; }
   __device__ __forceinline__ Floats behind(std::uint32_t axis) const { return {near[axis][1]}; }
@@ -135,12 +135,14 @@ struct CellsBeside {
     const float* const weights = r.turn.weights[set.v >> 3];
     Floats sum = Floats::all(0);
 #pragma unroll
-    for (std::uint32_t k = 0; k < kTapFours; ++k)
-      if (k < r.turn.tap_fours) sum = add_four(sum, weights + 4 * k, value[k]);
+    for (std::uint32_t k = 0; k < kTapFours; ++k) {
+      if (k >= r.turn.tap_fours) break;
+      sum = add_four(sum, weights + 4 * k, value[k]);
+    }
 #pragma unroll 1
     for (std::uint32_t k = kTapFours; k < r.turn.tap_fours; ++k) {
       float more[4];
-      load_four(r.values, own, r.turn.taps_at + 4 * k, more);
+      load_four(r.values.own(cell), r.turn.taps_at + 4 * k, more);
       sum = add_four(sum, weights + 4 * k, more);
     }
     return sum;
@@ -148,8 +150,10 @@ struct CellsBeside {
   __device__ __forceinline__ Floats weighted_sizes() const {
     Floats m = {r.turn.constant};
 #pragma unroll
-    for (std::uint32_t k = 0; k < kFeatureFours; ++k)
-      if (k < r.turn.feature_fours) m = add_four(m, r.turn.scales + 4 * k, size[k]);
+    for (std::uint32_t k = 0; k < kFeatureFours; ++k) {
+      if (k >= r.turn.feature_fours) break;
+      m = add_four(m, r.turn.scales + 4 * k, size[k]);
+    }
     return m;
   }
 };
@@ -176,13 +180,13 @@ struct CellsInPlace {
  private:
   __device__ __forceinline__ Floats add(Floats sum, const LaneCells& cells, const CellIndex* distances,
                                         const float* weights, std::uint32_t fours) const {
-    const std::uint32_t own = cells.own(at);
+    const float* const own = cells.own(at);
 #pragma unroll 1
     for (std::uint32_t from = 0; from < fours; from += kFoursAtOnce) {
       float values[kFoursAtOnce][4];
 #pragma unroll
       for (std::uint32_t k = 0; k < kFoursAtOnce; ++k)
-        if (from + k < fours) CellsBeside::load_four(cells, own, distances + 4 * (from + k), values[k]);
+        if (from + k < fours) CellsBeside::load_four(own, distances + 4 * (from + k), values[k]);
 #pragma unroll
       for (std::uint32_t k = 0; k < kFoursAtOnce; ++k)
         if (from + k < fours) sum = CellsBeside::add_four(sum, weights + 4 * (from + k), values[k]);
@@ -204,23 +208,21 @@ PYF_LANES Floats add_loaded(Floats sum, std::uint32_t count, const float* weight
     if (k < count) sum = fused({weights[k]}, {values[k]}, sum);
   return sum;
 }
-// What the turn's own class foretells. value(before) and size(before) load what belongs to a neighbour.
+// What the turn's own class foretells. value(k) and size(k) load what belongs to its k-th neighbour.
 template <class Load>
 PYF_LANES Floats add_own_values(const RefiningMemory& turn, const Ints& set, const Floats& sum, const Load& value) {
-  return add_loaded<RefiningMemory::kMostOwnTaps>(sum, turn.own_tap_count, turn.own_weights[set.v >> 3],
-                                                  [&](std::uint32_t k) { return value(turn.own_taps[k]); });
+  return add_loaded<RefiningMemory::kMostOwnTaps>(sum, turn.own_tap_count, turn.own_weights[set.v >> 3], value);
 }
 template <class Load>
 PYF_LANES Floats add_own_sizes(const RefiningMemory& turn, const Floats& m, const Load& size) {
-  return add_loaded<RefiningMemory::kMostOwnFeatures>(m, turn.own_feature_count, turn.own_scales,
-                                                      [&](std::uint32_t k) { return size(turn.own_features[k]); });
+  return add_loaded<RefiningMemory::kMostOwnFeatures>(m, turn.own_feature_count, turn.own_scales, size);
 }
 PYF_LANES Floats add_own_values(const Refining& r, CellIndex at, const Ints& set, const Floats& sum) {
   return add_own_values(r.turn, set, sum,
-                        [&](RefiningMemory::Before before) { return r.values[r.own_cell(at, before)]; });
+                        [&](std::uint32_t k) { return r.values[r.own_cell(at, r.turn.own_taps[k])]; });
 }
 PYF_LANES Floats add_own_sizes(const Refining& r, CellIndex at, const Floats& m) {
-  return add_own_sizes(r.turn, m, [&](RefiningMemory::Before before) { return r.sizes[r.own_cell(at, before)]; });
+  return add_own_sizes(r.turn, m, [&](std::uint32_t k) { return r.sizes[r.own_cell(at, r.turn.own_features[k])]; });
 }
 
 // A neighbour of the turn's own class, in the same plane.
@@ -234,7 +236,7 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
                           std::uint32_t turn) {
   const Refinement& shape = memory.shape;
   const std::uint32_t parity = parity_of_turn(shape.kind, turn);
-  const CellIndex known = -4 * static_cast<CellIndex>(parity * shape.class_cells);
+  const CellIndex known = -static_cast<CellIndex>(parity * shape.class_cells);
   __syncwarp();
   std::uint32_t count = 0, own_count = 0;
   for (std::uint32_t from = 0; from < model.taps; from += kRows) {
@@ -245,7 +247,7 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
     const bool used = low != 0 || high != 0, is_own = shape.neighbour(parity, tap).parity == parity;
     const std::uint32_t others = __ballot_sync(kAllRows, used && !is_own ? 1 : 0),
                         own = __ballot_sync(kAllRows, used && is_own ? 1 : 0);
-    const CellIndex distance = 4 * shape.distance(parity, tap);
+    const CellIndex distance = shape.distance(parity, tap);
     if (used && !is_own) {
       const std::uint32_t k = count + popcount(others & lanes_below());
       memory.taps_at[k] = distance;
@@ -275,7 +277,7 @@ PYF_LANES void begin_turn(RefiningMemory& memory, const PassModel& model, const 
                       feature_fours = (popcount(others) + 3) / 4;
   if (this_lane() < kCodeTaps) memory.code_at[i] = distance;
   if (scale != 0 && !is_own) {
-    memory.features_at[popcount(others & lanes_below())] = 4 * distance;
+    memory.features_at[popcount(others & lanes_below())] = distance;
     memory.scales[popcount(others & lanes_below())] = scale;
   } else if (scale != 0) {
     memory.own_features[popcount(own & lanes_below())] = steps_before(shape, parity, code);

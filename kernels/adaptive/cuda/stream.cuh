@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "adaptive/cuda/params.cuh"
-#include "adaptive/symbol_step.hpp"
+#include "adaptive/cuda/slots.cuh"
 #include "stages/entropy/packed_states.hpp"
 
 namespace pyfilter::cuda {
@@ -61,7 +60,7 @@ struct UnitStream {
     return __ballot_sync(kAllRows, special ? 1 : 0);
   }
 
-  __device__ __forceinline__ StepCodes read(const std::uint32_t* first_of_level, const std::uint32_t* slots,
+  __device__ __forceinline__ StepCodes read(const std::uint32_t* first_of_level, const FrameSlots& slots,
                                             const Ints& level, std::uint32_t bits, const Ints& active) {
     const SymbolStep step = take_symbols(first_of_level, slots, {static_cast<std::int32_t>(x)}, level, active);
     x = static_cast<std::uint32_t>(step.next.v);

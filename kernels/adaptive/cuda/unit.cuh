@@ -25,7 +25,7 @@ struct Unit {
   const OpenFrame& open;
   ChunkScale<T> scale;
   T* out;
-  const std::uint32_t* slots;
+  FrameSlots slots;
   UnitScratch scratch;  // refining or flat
   float* planes;        // memory of PlaneWindows
   HelpMemory* help;     // refining
@@ -169,7 +169,7 @@ struct Unit {
   template <bool kMasks>
   __device__ __forceinline__ void decode_turn(const PassModel& model, std::uint32_t turn) {
     begin_turn(memory.refining, model, job.taps, turn);
-    HelpedTurn refining({memory.refining, memory.pass, job.taps, scratch}, help->cells);
+    HelpedTurn<kFlat> refining({memory.refining, memory.pass, job.taps, scratch}, help->cells);
     const Refinement& shape = refining.shape;
     RefinedPlace place(shape, refining.parity, memory.lattice.lengths);
     auto cursor = cursor_of_turn(memory.tile, memory.lattice, refining, place);
@@ -186,7 +186,7 @@ struct Unit {
       refining.step = number;
       Decoded decoded = {};
       if (bits != 0) {
-        const ForeseenStep step(refining, number, ahead);
+        const ForeseenStep<kFlat> step(refining, number, ahead);
         decoded = decode_step<kMasks>(step, bits, active);
         step.store_sizes(active, {decoded.size});
         if (active.v != 0) {
@@ -257,6 +257,7 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
     memory.first_of_level[i] = open.model.table_of_level[i] * kSlotsOfTable;
+  memory.frequent.load(open.model);
   const auto stream = UnitStream::open(state, words + head_words, count);
   Unit<T, kMode, kRefines> unit{memory,
                                 job,
@@ -264,7 +265,7 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
                                 open,
                                 {open.offset, frame.step, frame.bound, frame.sentinel, frame.has_sentinel != 0},
                                 reinterpret_cast<T*>(frame.out),
-                                job.slots_of(frame_number),
+                                {memory.frequent, job.slots_of(frame_number)},
                                 scratch,
                                 planes,
                                 help,
@@ -297,7 +298,9 @@ static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
   if constexpr (kRefines) {
     __shared__ __align__(16) unsigned char help_memory[sizeof(HelpMemory)];
     shared_help = reinterpret_cast<HelpMemory*>(help_memory);
-    if (threadIdx.x >= kRows) return help(shared_help->ring, memory, job.taps, scratch);
+    // the same for all lanes, and the compiler sees it
+    const std::uint32_t warp = __shfl_sync(kAllRows, threadIdx.x / kRows, 0);
+    if (warp != 0) return help(shared_help->ring, memory, job.taps, scratch);
   }
   for (;;) {
     std::uint32_t next = 0;

@@ -240,6 +240,7 @@ inline void must_hold(bool holds, const char* what) {
 }
 }  // namespace simt
 inline bool __isShared(const void* at) { return simt::is_shared(at); }
+inline bool __isGlobal(const void* at) { return !simt::is_shared(at); }
 inline std::size_t __cvta_generic_to_shared(const void* at) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   if (address >> 32 != 0) simt::mistake("an address of shared memory that is none");
