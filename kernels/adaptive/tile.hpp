@@ -131,7 +131,7 @@ template <class Wave>
 PYF_ON_LANES Expected expect_in_wave(const Wave& wave, const Place& place, std::uint32_t step) {
   const WavePass& pass = *wave.pass;
   const CellIndex at = cell_of_step(step, place.cell);
-  const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
+  const auto value_at = beside(wave.values, at);
   const Floats near = value_at(wave.range_tap[0]);
   Floats low = near, high = near;
   for (std::uint32_t i = 1; i < wave.range_taps; ++i) {

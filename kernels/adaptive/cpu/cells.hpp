@@ -20,6 +20,13 @@ KFN CellIndex cell_of_step(std::uint32_t step, CellIndex) { return CellIndex{ste
 KFN Floats load_cells(const float* cells, CellIndex at, CellIndex distance) {
   return Floats::load(cells + at + distance);
 }
+// Cells beside those of a step.
+struct WaveBeside {
+  const float* own;
+
+  KFN Floats operator()(CellIndex distance) const { return Floats::load(own + distance); }
+};
+KFN WaveBeside beside(const float* cells, CellIndex at) { return {cells + at}; }
 KFN void store_cells(float* cells, CellIndex at, const Ints& where, const Floats& values) {
   select(where, values, Floats::load(cells + at)).store(cells + at);
 }

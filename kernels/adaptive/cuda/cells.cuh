@@ -79,6 +79,28 @@ PYF_LANES void put_cell(const Cells& cells, CellIndex at, float value) {
   cells.any(at) = value;
 }
 
+// Cells beside those of a step: a lane's own place, found once.
+template <TileKind K, bool kSizes>
+struct RingBeside {
+  CellIndex own;
+
+  __device__ __forceinline__ Floats operator()(CellIndex distance) const {
+    return {RingCells<K, kSizes>::before(own + distance)};
+  }
+};
+struct FlatBeside {
+  const float* own;
+
+  __device__ __forceinline__ Floats operator()(CellIndex distance) const { return {own[distance]}; }
+};
+template <TileKind K, bool kSizes>
+PYF_LANES RingBeside<K, kSizes> beside(const RingCells<K, kSizes>&, CellIndex at) {
+  return {at + static_cast<CellIndex>(this_lane())};
+}
+PYF_LANES FlatBeside beside(const FlatCells& cells, CellIndex at) {
+  return {address_here(cells.first + at + static_cast<CellIndex>(this_lane()))};
+}
+
 // All lanes call f(lane) for each lane of `bits`.
 template <class F>
 PYF_LANES void each_lane(std::uint32_t bits, F&& f) {
@@ -95,17 +117,16 @@ PYF_LANES void each_copy(std::uint32_t count, const Cells&, CellIndex, const Flo
 }
 
 // Adds products, in order: kFours times four of them, whose cells are loaded together.
-template <std::uint32_t kFours, class Cells>
-PYF_LANES Floats add_weighted(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
-                              const float* weights) {
+template <std::uint32_t kFours, class Beside>
+PYF_LANES Floats add_weighted(Floats sum, const Beside& cells, const CellIndex* distances, const float* weights) {
   Floats values[kFours][4];
 #pragma unroll
   for (std::uint32_t k = 0; k < kFours; ++k) {
     const int4 d = reinterpret_cast<const int4*>(distances)[k];
-    values[k][0] = load_cells(cells, at, d.x);
-    values[k][1] = load_cells(cells, at, d.y);
-    values[k][2] = load_cells(cells, at, d.z);
-    values[k][3] = load_cells(cells, at, d.w);
+    values[k][0] = cells(d.x);
+    values[k][1] = cells(d.y);
+    values[k][2] = cells(d.z);
+    values[k][3] = cells(d.w);
   }
 #pragma unroll
   for (std::uint32_t k = 0; k < kFours; ++k) {
@@ -121,9 +142,10 @@ PYF_LANES Floats add_weighted(Floats sum, const Cells& cells, CellIndex at, cons
 template <class Cells>
 PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
                                 const float* weights, std::uint32_t fours) {
+  const auto own = beside(cells, at);
   std::uint32_t k = 0;
   const auto add = [&](auto count) {
-    sum = add_weighted<count.value>(sum, cells, at, distances + 4 * k, weights + 4 * k);
+    sum = add_weighted<count.value>(sum, own, distances + 4 * k, weights + 4 * k);
     k += count.value;
   };
 #pragma unroll 1

@@ -87,6 +87,13 @@ PYF_LANES Ints gather(const std::uint32_t* table, const Ints& index) {
   return {static_cast<std::int32_t>(table[index.v])};
 }
 
+// An address in global memory that the compiler does not compute again: else it adds all parts for each neighbour.
+PYF_LANES const float* address_here(const float* at) {
+  asm("" : "+l"(at));
+  __builtin_assume(__isGlobal(at));
+  return at;
+}
+
 // The nearest integer, for |a| < 2^22, and the same as an integer.
 PYF_LANES Floats nearest(const Floats& a) {
   const Floats magic = Floats::all(12582912.0f);

@@ -15,13 +15,7 @@ struct LaneCells {
   float* lane;  // this lane's cell where lane 0's is cell 0
 
   __device__ __forceinline__ float& operator[](CellIndex at) const { return lane[at]; }
-  // The address is computed here: else the compiler adds all three parts for each neighbour.
-  __device__ __forceinline__ const float* own(CellIndex at) const {
-    const float* own = lane + at;
-    asm("" : "+l"(own));
-    __builtin_assume(__isGlobal(own));
-    return own;
-  }
+  __device__ __forceinline__ const float* own(CellIndex at) const { return address_here(lane + at); }
 };
 PYF_LANES Floats load_cells(const LaneCells& cells, CellIndex at, CellIndex distance) { return {cells[at + distance]}; }
 PYF_LANES void store_cells(const LaneCells& cells, CellIndex at, const Ints& where, const Floats& values) {

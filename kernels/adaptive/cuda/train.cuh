@@ -22,7 +22,7 @@ struct TrainShared {
 };
 
 template <class T>
-static __global__ void __launch_bounds__(kTrainThreads)
+static __global__ void __launch_bounds__(kTrainThreads, 2)
     train_adaptive_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
   extern __shared__ uint4 shared_memory[];
   auto& shared = *reinterpret_cast<TrainShared*>(shared_memory);
