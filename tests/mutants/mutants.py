@@ -55,6 +55,7 @@ PROGRESSIVE = "kernels/progressive/head.hpp"
 SPECIALS = "kernels/progressive/specials.hpp"
 SEGMENTS = "kernels/progressive/driver.cpp"
 ADAPTIVE = "kernels/adaptive/cpu/unit_decode.hpp"
+STATES = "kernels/stages/entropy/packed_states.hpp"
 MODEL = "kernels/adaptive/model_read.hpp"
 BINS = "kernels/lossless/cpu/binned_unit.hpp"
 BIN_MODEL = "kernels/lossless/binned_read.hpp"
@@ -395,6 +396,11 @@ DECODERS = (
            HOSTILE),
     Mutant("adaptive: a stream's end", ADAPTIVE, "if (stream.failed() || !stream.ended()) return kBadUnitStream;",
            "if (stream.failed()) return kBadUnitStream;", HOSTILE),
+    Mutant("adaptive: place of a state", STATES, "good = good && place < kStateBits;", "", HOSTILE),
+    Mutant("adaptive: padding of states", STATES, "return good && padded && !in.failed ? words : 0;",
+           "return good && !in.failed ? words : 0;", HOSTILE),
+    Mutant("adaptive: last states", STATES, "return x == kFirstState || x == kLowestState;",
+           "return x == kFirstState || x <= 2 * kLowestState;", HOSTILE),
     Mutant("adaptive: verbatim values", ADAPTIVE,
            "if (stored.failed || stored.end - stored.at >= 4) return kBadStoredValues;",
            "if (stored.failed || stored.end - stored.at > 4) return kBadStoredValues;", HOSTILE),

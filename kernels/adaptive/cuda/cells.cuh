@@ -17,14 +17,15 @@ inline constexpr std::uint32_t kLaneStride = 39;
 static_assert(kLaneStride >= kRows + 2 * 3, "neighbours reach three rows to each side");
 using CellIndex = std::int32_t;
 
-// The fields of a pass that tiles read. The weights of a set are contiguous, so that one load takes four. Unused
-// distances and weights are 0.
+// The fields of a pass that tiles read. The weights of a set are contiguous, so that one load takes four. Scales are
+// those of the first pass, the same for all sets. Unused distances and weights are 0.
 struct WavePass {
-  static constexpr std::uint32_t kWeights = 44, kScales = 20;  // per set: eight sets begin in different banks
+  static constexpr std::uint32_t kWeights = 44;  // per set: eight sets begin in different banks
+  static constexpr std::uint32_t kScales = kCodeTaps;
 
   alignas(16) float weights[kSets][kWeights];
-  alignas(16) float scales[kSets][kScales];  // scales of sizes of codes, in the order of their sum
-  float constant[kSets], of_range[kSets], of_distance[kSets], factors[kSets];
+  alignas(16) float scales[kScales];  // of sizes of codes, in the order of their sum
+  float constant, of_range, of_distance, factors[kSets];
   alignas(16) CellIndex taps_at[kWeights], features_at[kScales];
   std::uint32_t tap_fours, feature_fours;
   float thresholds[kMostClasses - 1];
@@ -164,12 +165,11 @@ PYF_LANES Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set
 }
 template <class Wave>
 PYF_LANES Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
-                                   const Ints& set) {
+                                   const Ints&) {
   const WavePass& pass = *wave.pass;
-  Floats m =
-      weighted_cells({pass.constant[set.v]}, wave.sizes, at, pass.features_at, pass.scales[set.v], pass.feature_fours);
-  m = fused({pass.of_range[set.v]}, range, m);
-  return fused({pass.of_distance[set.v]}, distance, m);
+  Floats m = weighted_cells({pass.constant}, wave.sizes, at, pass.features_at, pass.scales, pass.feature_fours);
+  m = fused({pass.of_range}, range, m);
+  return fused({pass.of_distance}, distance, m);
 }
 
 }  // namespace pyfilter::cuda

@@ -73,8 +73,10 @@ struct UnitMemory {
   using Cells = std::conditional_t<kFlat, FlatCells, RingCells<static_cast<TileKind>(kMode), false>>;
 
   WavePass pass;
-  WaveOf<Cells> wave;
-  RefiningMemory refining;
+  union {
+    WaveOf<Cells> wave;       // of the first pass
+    RefiningMemory refining;  // of others
+  };
   Dense dense;
   Lattice lattice;
   AdaptiveTile tile;
@@ -102,7 +104,7 @@ PYF_LANES void begin_tile(UnitMemory<kMode>& memory, const AdaptiveGrid& grid, s
   __syncwarp();
 }
 
-// Loads the weights of the first pass; each of 16 lanes loads a set.
+// Loads the weights and the scales of the first pass.
 template <UnitMode kMode>
 PYF_LANES void load_weights(UnitMemory<kMode>& memory, const PassModel& model) {
   WavePass& pass = memory.pass;
@@ -112,22 +114,17 @@ PYF_LANES void load_weights(UnitMemory<kMode>& memory, const PassModel& model) {
     const std::uint32_t set = i / (4 * fours), k = i % (4 * fours);
     pass.weights[set][k] = k < model.taps ? model.weights[k][set] : 0;
   }
-  for (std::uint32_t i = this_lane(); i < kSets * 4 * feature_fours; i += kRows) {
-    const std::uint32_t set = i / (4 * feature_fours), k = i % (4 * feature_fours);
-    pass.scales[set][k] = k < wave.features ? model.scales[wave.feature[k]][set] : 0;
-  }
-  if (this_lane() < kSets) {
-    const std::uint32_t set = this_lane();
-    pass.constant[set] = model.scales[kConstantFeature][set];
-    pass.of_range[set] = model.scales[kRangeFeature][set];
-    pass.of_distance[set] = model.scales[kDistanceFeature][set];
-  }
+  for (std::uint32_t k = this_lane(); k < 4 * feature_fours; k += kRows)
+    pass.scales[k] = k < wave.features ? model.scales[wave.feature[k]][0] : 0;
   for (std::uint32_t k = this_lane(); k < 4 * fours; k += kRows) pass.taps_at[k] = k < model.taps ? wave.tap[k] : 0;
   for (std::uint32_t k = this_lane(); k < 4 * feature_fours; k += kRows)
     pass.features_at[k] = k < wave.features ? wave.code_tap[wave.feature[k]] : 0;
   if (this_lane() == 0) {
     pass.tap_fours = fours;
     pass.feature_fours = feature_fours;
+    pass.constant = model.scales[kConstantFeature][0];
+    pass.of_range = model.scales[kRangeFeature][0];
+    pass.of_distance = model.scales[kDistanceFeature][0];
   }
 }
 // Loads what all passes have.
