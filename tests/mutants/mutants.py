@@ -396,7 +396,6 @@ DECODERS = (
            HOSTILE),
     Mutant("adaptive: a stream's end", ADAPTIVE, "if (stream.failed() || !stream.ended()) return kBadUnitStream;",
            "if (stream.failed()) return kBadUnitStream;", HOSTILE),
-    Mutant("adaptive: place of a state", STATES, "good = good && place < kStateBits;", "", HOSTILE),
     Mutant("adaptive: padding of states", STATES, "return good && padded && !in.failed ? words : 0;",
            "return good && !in.failed ? words : 0;", HOSTILE),
     Mutant("adaptive: last states", STATES, "return x == kFirstState || x == kLowestState;",
