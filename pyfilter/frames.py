@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 # A tile of at most 4096 values has a directory entry of 4 bytes, in lorenzo a group of up to 32 tiles. A unit of
-# lossless with bins has at most 2^18 values, an entry of 4 bytes and a head of 8 (docs/format.md, sections 4.2, 8.1,
-# 15). So no frame has more values than this for each of its bytes. It keeps a hostile header from asking for all the
-# memory there is.
-_MAX_VALUES_PER_BYTE = 1024
-_MAX_GROUP_TILES = 32
-_GROUPED = ("lorenzo", "progressive", "lossless")
+# lossless with bins has at most 2^18 values, an entry of 4 bytes and a head of 8. A unit of adaptive has at most 16
+# tiles of 65536 values, and 28 bytes (docs/format.md, sections 2, 4.2, 8.1, 15). So no frame has more values than this
+# for each of its bytes. It keeps a hostile header from asking for all the memory there is.
+_MAX_VALUES_PER_BYTE = {"lorenzo": 32768, "progressive": 32768, "lossless": 32768, "adaptive": 37450}
+_MAX_OTHERS_PER_BYTE = 1024
 
 
 class DeviceArray(Protocol):
@@ -228,7 +227,7 @@ def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Inf
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if name in _GROUPED else 1) * size:
+    if info.value_count > _MAX_VALUES_PER_BYTE.get(name, _MAX_OTHERS_PER_BYTE) * size:
         message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info

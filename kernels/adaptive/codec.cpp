@@ -28,7 +28,7 @@ namespace {
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
 constexpr std::size_t kPayloadHead = 8;  // the offset
-constexpr std::uint64_t kLeastModelBytes = 8, kLeastUnitBytes = 8;
+constexpr std::uint64_t kLeastModelBytes = 8;
 
 void set_units(const FrameInfo& info, AdaptivePlan& plan) {
   plan.unit_tiles = 1u << info.parameters[kUnitLog2];
@@ -296,7 +296,7 @@ Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
   const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],
                       units = tile_parts(tiles, unit),
-                      of_unit = 4 + kLeastUnitBytes + 4 * std::uint64_t{grid.most_rows()};
+                      of_unit = 4 + kUnitHead + 4 * std::uint64_t{least_state_words(grid.most_rows())};
   const std::uint64_t least = kPayloadHead + kLeastModelBytes + 4;
   if (payload_bytes < least || (payload_bytes - least) / of_unit < units)
     return fail(Code::corrupt, "corrupt frame: the frame is too short for its units");

@@ -248,7 +248,8 @@ def parse_header(frame: bytes) -> Header:
     entries = 0 if header.bins else -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
     if codec == ADAPTIVE and not header.raw:
-        smallest = 20 + entries * (12 + 4 * make_grid(header.dims, header.parameters[1]).most_rows)
+        rows = make_grid(header.dims, header.parameters[1]).most_rows
+        smallest = 20 + entries * (8 + 4 * -(-5 * rows // 32))
     if header.bins and not header.raw:
         smallest = 8 + 12 * -(-header.value_count // MOST_UNIT_VALUES)
     if codec == PROGRESSIVE and not header.raw:

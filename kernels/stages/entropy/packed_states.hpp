@@ -37,8 +37,9 @@ KFN void put_state(std::uint32_t x, bool has_words, BitWriter& out) {
   out.put(place - first.lowest, first.bits);
   out.put(x & ((1u << place) - 1), place);
 }
-// Words that bits fill, and that states fill at most.
+// Words that bits fill, and that states fill at least and at most.
 KFN constexpr std::uint32_t words_of_bits(std::size_t bits) { return static_cast<std::uint32_t>((bits + 31) / 32); }
+KFN constexpr std::uint32_t least_state_words(std::uint32_t lanes) { return words_of_bits(std::size_t{lanes} * 5); }
 KFN constexpr std::uint32_t most_state_words(std::uint32_t lanes) {
   return words_of_bits(std::size_t{lanes} * (5 + kStateBits - 1));
 }
