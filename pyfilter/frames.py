@@ -14,9 +14,9 @@ import numpy as np
 from pyfilter import dtypes
 from pyfilter._lib import abi, host
 from pyfilter.codecs.base import Codec
-from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
+from pyfilter.errors import InvalidArgument, TruncatedFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.headers import FrameInfo, info_of, spec_of
+from pyfilter.headers import FrameInfo, info_of
 from pyfilter.records import Compound, RecordsInfo
 from pyfilter.records import frames as records
 from pyfilter.registry import registry
@@ -24,13 +24,6 @@ from pyfilter.registry import registry
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
-
-# A tile of at most 4096 values has a directory entry of 4 bytes, in lorenzo a group of up to 32 tiles. A unit of
-# lossless with bins has at most 2^18 values, an entry of 4 bytes and a head of 8. A unit of adaptive has at most 16
-# tiles of 65536 values, and 28 bytes (docs/format.md, sections 2, 4.2, 8.1, 15). So no frame has more values than this
-# for each of its bytes. It keeps a hostile header from asking for all the memory there is.
-_MAX_VALUES_PER_BYTE = {"lorenzo": 32768, "progressive": 32768, "lossless": 32768, "adaptive": 37450}
-_MAX_OTHERS_PER_BYTE = 1024
 
 
 class DeviceArray(Protocol):
@@ -214,6 +207,9 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
 def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Info:
     """Return the header of a whole frame whose claimed sizes can be true, as the library gives it.
 
+    The library compares the number of values with the bytes that the header claims: so a header without its frame
+    cannot ask for all the memory there is.
+
     Parameters
     ----------
     frame
@@ -223,13 +219,9 @@ def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Inf
     """
     size = frame.nbytes if size is None else size
     info = host.frame_info(frame)
-    name = spec_of(info).name
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE.get(name, _MAX_OTHERS_PER_BYTE) * size:
-        message = f"a frame of {size} bytes cannot hold {info.value_count} values"
-        raise CorruptFrame(message)
     return info
 
 

@@ -163,7 +163,7 @@ PYF_ON_LANES Ints level_of(const Floats& m) {
 // `at`: the step's cell.
 template <class Wave>
 PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
-  return level_of(weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set));
+  return level_of(weighted_features(wave, at, e.range, e.distance) * look_up(wave.pass->factors, e.set));
 }
 
 // The substitute for special values in predictions: the mean of the neighbours along and across the row, if present.

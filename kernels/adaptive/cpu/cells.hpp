@@ -55,7 +55,7 @@ KFN Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
 }
 // The context's m before its factor: a constant plus scaled sizes of codes, range and distance.
 template <class Wave>
-KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance, const Ints&) {
+KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance) {
   const PassModel& pass = *wave.pass;
   const float* const here = wave.sizes + at;
   // all sets have the same scales; the nearest codes come last, so that the sum can begin before they are known

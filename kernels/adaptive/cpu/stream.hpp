@@ -27,7 +27,7 @@ struct UnitRecords {
 class StreamWriter {
  public:
   StreamWriter(std::uint8_t* begin, std::uint8_t* end, std::uint32_t lanes)
-      : begin_(begin), end_(end), at_(end), full_(lanes < kRows ? ~0u << lanes : 0) {}
+      : begin_(begin), end_(end), at_(end), full_(lanes_from(lanes)) {}
   void write(const UnitRecords& r, const AdaptiveModel& model, const AdaptiveTables& tables) {
     while (!try_to_write(r, model, tables)) {
     }
@@ -72,32 +72,21 @@ class StreamWriter {
     const std::uint32_t* const records = r.values + at.value;
     const bool is_written = put_step(normal, records, tables);
     if (is_written) normal = 0;
-    std::uint32_t i = count;
-    for (std::uint32_t left = normal; left != 0;) {
-      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-      left ^= 1u << lane;
-      put_later(lane, records[--i]);
-    }
-    i = count;
-    for (std::uint32_t left = normal; left != 0;) {
-      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-      left ^= 1u << lane;
-      put_escape(lane, records[--i], tables);
-    }
-    i = count;
-    for (std::uint32_t left = normal; left != 0;) {
-      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-      left ^= 1u << lane;
-      put_symbol(lane, records[--i], tables);
-    }
+    // calls f(lane, i) for the lanes of `bits` and their indices among these, the highest first
+    const auto backwards = [](std::uint32_t bits, std::uint32_t i, const auto& f) {
+      while (bits != 0) {
+        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(bits));
+        bits ^= 1u << lane;
+        f(lane, --i);
+      }
+    };
+    backwards(normal, count, [&](std::uint32_t lane, std::uint32_t i) { put_later(lane, records[i]); });
+    backwards(normal, count, [&](std::uint32_t lane, std::uint32_t i) { put_escape(lane, records[i], tables); });
+    backwards(normal, count, [&](std::uint32_t lane, std::uint32_t i) { put_symbol(lane, records[i], tables); });
     if (flags == nullptr) return;
-    i = lanes;
-    for (std::uint32_t left = step.coded; left != 0;) {
-      const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
-      left ^= 1u << lane;
-      --i;
+    backwards(step.coded, lanes, [&](std::uint32_t lane, std::uint32_t i) {
       put_flag(lane, model.mask_frequency[flags[i] & 63], (flags[i] & 128) != 0);
-    }
+    });
   }
   // Writes a step without escapes. Returns false if a lane has an escape or little room is left.
   KFN bool put_step(std::uint32_t lanes, const std::uint32_t* records, const AdaptiveTables& tables) {
@@ -197,7 +186,7 @@ class StreamReader {
     std::memcpy(state_, states, sizeof state_);
   }
   bool failed() const { return failed_; }
-  // Whether all words are read and all states are those that an encoder begins with.
+  // Whether no word is left, and each state is 1 or kLowestState.
   bool ended() const {
     bool good = at_ == end_;
     for (const std::uint32_t x : state_) good = good && is_first_state(x);

@@ -21,12 +21,11 @@ using CellIndex = std::int32_t;
 // those of the first pass, the same for all sets. Unused distances and weights are 0.
 struct WavePass {
   static constexpr std::uint32_t kWeights = 44;  // per set: eight sets begin in different banks
-  static constexpr std::uint32_t kScales = kCodeTaps;
 
   alignas(16) float weights[kSets][kWeights];
-  alignas(16) float scales[kScales];  // of sizes of codes, in the order of their sum
+  alignas(16) float scales[kCodeTaps];  // of sizes of codes, in the order of their sum
   float constant, of_range, of_distance, factors[kSets];
-  alignas(16) CellIndex taps_at[kWeights], features_at[kScales];
+  alignas(16) CellIndex taps_at[kWeights], features_at[kCodeTaps];
   std::uint32_t tap_fours, feature_fours;
   float thresholds[kMostClasses - 1];
   float unit;
@@ -164,8 +163,7 @@ PYF_LANES Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set
   return weighted_cells(Floats::all(0), wave.values, at, pass.taps_at, pass.weights[set.v], pass.tap_fours);
 }
 template <class Wave>
-PYF_LANES Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
-                                   const Ints&) {
+PYF_LANES Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance) {
   const WavePass& pass = *wave.pass;
   Floats m = weighted_cells({pass.constant}, wave.sizes, at, pass.features_at, pass.scales, pass.feature_fours);
   m = fused({pass.of_range}, range, m);

@@ -23,13 +23,15 @@ struct AheadRing {
   float uncoded[2 * kBatch][kRows], above[2 * kBatch][2];
   HelperTask task;
 
-  __device__ __forceinline__ void put(std::uint32_t number, const Ahead& ahead) {
+  __device__ __forceinline__ void put(std::uint32_t number, const Ahead& ahead, float own_uncoded, float own_above) {
     const std::uint32_t at = number % (2 * kBatch);
     sum[at][this_lane()] = ahead.sum;
     near[at][this_lane()] = ahead.near;
     range[at][this_lane()] = ahead.range;
     sizes[at][this_lane()] = ahead.sizes;
     set[at][this_lane()] = ahead.set;
+    uncoded[at][this_lane()] = own_uncoded;
+    if (this_lane() % kHalf == 0) above[at][this_lane() / kHalf] = own_above;
   }
   // Of the warp that codes, which takes all steps of a turn.
   __device__ __forceinline__ Ahead take(std::uint32_t number) const {
@@ -165,10 +167,7 @@ __device__ __forceinline__ void foresee_step(AheadRing& ring, const Refining& re
   const CellIndex cell = refining.shape.cell_of_step(refining.parity, number);
   const float *const here = refining.values.own(cell), uncoded = *here, above = this_lane() % kHalf == 0 ? here[-1] : 0;
   next.load(cell + static_cast<CellIndex>(refining.shape.stride));
-  ring.put(number, look_ahead(refining, own));
-  const std::uint32_t at = number % (2 * AheadRing::kBatch);
-  ring.uncoded[at][this_lane()] = uncoded;
-  if (this_lane() % kHalf == 0) ring.above[at][this_lane() / kHalf] = above;
+  ring.put(number, look_ahead(refining, own), uncoded, above);
 }
 __device__ __forceinline__ void foresee_turn(AheadRing& ring, const Refining& refining) {
   const std::uint32_t steps = refining.shape.steps();

@@ -251,8 +251,8 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
   }
   const std::uint32_t bit_words = reader.end(), head_words = 1 + bit_words;
   if (bit_words == 0) return Fault::head;
-  if (count / 2 + count % 2 > location.count - head_words) return Fault::size;
   const std::uint32_t stream_words = count / 2 + count % 2;
+  if (stream_words > location.count - head_words) return Fault::size;
   if (count % 2 != 0 && words[head_words + stream_words - 1] >> 16 != 0) return Fault::padding;
   __syncwarp();
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)

@@ -166,9 +166,8 @@ static __global__ void __launch_bounds__(32 * kWriteWarps)
   const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   const auto room = static_cast<std::uint32_t>(tiles.count * order.tile_words);
   const std::uint32_t lanes = states_of_unit(order.grid, trained.model.levels);
-  UnitWriter writer{
-      trained.model, trained.entries, trained.first_of_level,          job.words + first * order.tile_words, room,
-      room,          kLowestState,    lanes < kRows ? ~0u << lanes : 0};
+  UnitWriter writer{trained.model, trained.entries, trained.first_of_level, job.words + first * order.tile_words, room,
+                    room,          kLowestState,    lanes_from(lanes)};
   const auto tile_records = [&](std::uint32_t i) {
     return order.records.in(order.record_memory + (first + i) * order.records.bytes());
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // States of streams whose encoder begins with the smallest states (docs/format.md, section 14.5), for CPU and GPU.
 //
-// A decoder reads words as long as there are any. Behind the last word its states shrink to those that the encoder
-// began with. So an encoder's lane may begin with state 1, and no bits are lost, if no lane is below kLowestState when
-// the encoder writes its first word. A lane that would be begins with kLowestState.
+// After its last word a decoder goes on, until its states are the encoder's first ones. So a lane may begin with state
+// 1, which loses no bits, if no lane is below kLowestState when the encoder writes its first word. A lane that would be
+// begins with kLowestState.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,11 @@
 
 namespace pyfilter {
 
-inline constexpr std::uint32_t kFirstState = 1;
+inline constexpr std::uint32_t kFirstState = 1, kPlaceBits = 5;  // kPlaceBits: of a state's place, at most
 
+// Bits of the lanes from `lane` on, of 32.
+KFN std::uint32_t lanes_from(std::uint32_t lane) { return lane < kLaneCount ? ~0u << lane : 0; }
+// `full`: lanes that begin with kLowestState.
 KFN std::uint32_t first_state(std::uint32_t lane, std::uint32_t full) {
   return (full >> lane & 1) != 0 ? kLowestState : kFirstState;
 }
@@ -27,7 +30,7 @@ KFN bool is_first_state(std::uint32_t x) { return x == kFirstState || x == kLowe
 struct StatePlace {
   std::uint32_t lowest, bits;
 
-  explicit KFN StatePlace(bool has_words) : lowest(has_words ? 15 : 0), bits(has_words ? 4 : 5) {}
+  explicit KFN StatePlace(bool has_words) : lowest(has_words ? 15 : 0), bits(has_words ? 4 : kPlaceBits) {}
 };
 static_assert(kLowestState == 1u << 15 && kStateBits == 31);
 
@@ -39,9 +42,11 @@ KFN void put_state(std::uint32_t x, bool has_words, BitWriter& out) {
 }
 // Words that bits fill, and that states fill at least and at most.
 KFN constexpr std::uint32_t words_of_bits(std::size_t bits) { return static_cast<std::uint32_t>((bits + 31) / 32); }
-KFN constexpr std::uint32_t least_state_words(std::uint32_t lanes) { return words_of_bits(std::size_t{lanes} * 5); }
+KFN constexpr std::uint32_t least_state_words(std::uint32_t lanes) {
+  return words_of_bits(std::size_t{lanes} * kPlaceBits);
+}
 KFN constexpr std::uint32_t most_state_words(std::uint32_t lanes) {
-  return words_of_bits(std::size_t{lanes} * (5 + kStateBits - 1));
+  return words_of_bits(std::size_t{lanes} * (kPlaceBits + kStateBits - 1));
 }
 
 // Reads the states of lanes in their order.
