@@ -20,7 +20,12 @@ _FRAME_PARAMETERS = {
     "adaptive": {"axes": 1, "unit_log2": 2},
 }
 # what byte 1 means in frames of lorenzo: coder and gap array
-_FRAME_CODERS: dict[int, tuple[str, bool]] = {1: ("rans", True), 2: ("huffman", True), 3: ("huffman", False)}
+_FRAME_CODERS: dict[int, tuple[str, bool]] = {
+    1: ("rans", True),
+    2: ("huffman", True),
+    3: ("huffman", False),
+    4: ("rans", True),
+}
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ def version_problems(registry: dict[str, Any]) -> Iterator[str]:
         yield f"the reference decoder reads format versions up to {decoder.FORMAT_VERSION}"
     versions_with_news = {codec["min_format_version"] for codec in registry["codecs"]}
     versions_with_news |= {decoder.CARRIED_VERSION, decoder.DERIVED_VERSION, records.RECORDS_VERSION}
+    versions_with_news |= {decoder.SHORT_STATES_VERSION}
     if max(versions_with_news) != registry["format_version"]:
         yield f"nothing came with format version {registry['format_version']}"
 
@@ -204,7 +205,8 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
             wanted = next(c for c in registry["codecs"] if c["name"] == frame_codec(codec, name))
             if (frame[8], frame[9]) != (wanted["id"], spec["code"]):
                 yield f"{codec['name']} with {name} gives a frame of codec {frame[8]} and dtype {frame[9]}"
-            first = decoder.DERIVED_VERSION if name in DERIVED else wanted["min_format_version"]
+            first = decoder.first_version(wanted["id"], frame[48:56].tobytes())
+            first = max(first, decoder.DERIVED_VERSION if name in DERIVED else wanted["min_format_version"])
             if frame[4] != first:
                 yield f"{codec['name']} gives a frame of format version {frame[4]}"
             if list(frame[5:7]) != codec["needs_release"]:

@@ -45,7 +45,7 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   StreamPlan plan = plan_of(info);
   const GroupCoder* const coder = lorenzo_coders().coder(plan);
   if (coder == nullptr) return no_kernel(info);
-  const bool rans = plan.coder == kRans;
+  const bool rans = is_rans(plan.coder);
   const std::uint64_t kept_tiles =
       rans ? std::min({TileSample(plan.grid.tiles).count, kMostCountedTiles, info.value_bytes / 8 / kCountedTileBytes})
            : 0;
@@ -116,7 +116,7 @@ struct StreamTables {
 Status read_streams(const StreamPlan& plan, const std::uint8_t* payload, std::size_t payload_bytes,
                     StreamTables& tables, std::size_t* bytes) {
   const std::unique_ptr<EntropyModel> model(new (std::nothrow) EntropyModel);
-  const bool rans = plan.coder == kRans;
+  const bool rans = is_rans(plan.coder);
   if (rans)
     tables.rans.reset(new (std::nothrow) DecodeTables);
   else
@@ -149,9 +149,9 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
   const Code code = parameter_code(in_frame);
   PYF_TRY(check_zero_parameters(row, parameters, in_frame ? 4 : 3, in_frame));
   PYF_TRY(check_predictor(row, parameters, false, in_frame));
-  if (parameters[1] > (in_frame ? 3 : 2) || (in_frame && parameters[1] == 0))
+  if (parameters[1] > (in_frame ? kRans : 2) || (in_frame && parameters[1] == 0))
     return fail(code, "%s: coder %d, allowed: %s", row.name, parameters[1],
-                in_frame ? "1 (rans), 2 (huffman with a gap array), 3 (huffman)" : "0 (rans), 2 (huffman)");
+                in_frame ? "1 and 4 (rans), 2 (huffman with a gap array), 3 (huffman)" : "0 (rans), 2 (huffman)");
   if (!in_frame && parameters[2] > 2)
     return fail(code, "%s: gap_array %d, allowed: 0 (true), 2 (false)", row.name, parameters[2]);
   if (!in_frame && parameters[2] == 2 && parameters[1] != 2)
@@ -174,6 +174,9 @@ Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   return check_directory_size(tiles / group + (tiles % group != 0 ? 1 : 0), payload_bytes);
 }
 
+// Frames with states of 32 bits, and those of Huffman coders, exist since format 3, others of rans since format 10.
+std::uint8_t frame_version(const Parameters& parameters) { return parameters[1] == kRans ? 10 : 3; }
+
 }  // namespace
 
 extern const Codec kLorenzoCodec;
@@ -183,6 +186,7 @@ const Codec kLorenzoCodec{
     .check_size = check_size,
     .encode = encode,
     .decode = decode,
+    .frame_version = frame_version,
     .may_be_pointwise = true,
 };
 

@@ -79,7 +79,7 @@ struct EntropyModel {
 
 // A group is large enough that states are about 1 % of its stream, and has at most 32 tiles. Huffman streams have no
 // states.
-inline constexpr std::uint32_t kGroupBits = 8 * 12000, kHuffmanGroupBits = 8 * 4000;
+inline constexpr std::uint32_t kGroupBits = 8 * 4000, kHuffmanGroupBits = 8 * 4000;
 
 struct ModelScratch {
   std::uint32_t merged[kLevels * kSymbols];  // counts by level or octave

@@ -9,8 +9,9 @@
 
 namespace pyfilter {
 
-// Coders, as numbered in frames.
-inline constexpr std::uint8_t kRans = 1, kHuffmanGaps = 2, kHuffman = 3;
+// Coders, as numbered in frames. Frames of format versions below 10 have kRansFull: states of 32 bits each.
+inline constexpr std::uint8_t kRansFull = 1, kHuffmanGaps = 2, kHuffman = 3, kRans = 4;
+constexpr bool is_rans(std::uint8_t coder) { return coder == kRans || coder == kRansFull; }
 
 // The size of the largest group: its tiles' special parts, symbols of 10 bits with all raw bits and an escape, heads
 // and states.
@@ -35,7 +36,7 @@ inline constexpr std::size_t kCountedTileBytes = 8384;
 inline constexpr std::uint64_t kCompareTiles = 16;
 
 struct StreamPlan : PackedPlan {
-  std::uint8_t coder = 0;  // kRans or one of the others
+  std::uint8_t coder = 0;
   // to encode: residuals of the first counted tiles, kCountedTileBytes each
   std::uint8_t* counted = nullptr;
   std::uint64_t counted_tiles = 0;

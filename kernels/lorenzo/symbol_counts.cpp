@@ -71,7 +71,7 @@ Status make_entropy_model(const StreamPlan& plan, const GroupCoder& coder, const
       threads, static_cast<std::uint64_t>(threads),
       [](void* context, std::uint64_t) { static_cast<CountJob*>(context)->run(); }, &job);
   if (job.out_of_memory) return fail(Code::no_memory, "no memory for the counts of symbols");
-  if (plan.coder == kRans)
+  if (is_rans(plan.coder))
     make_model(*total, *scratch, *model);
   else
     make_huffman_model(*total, *scratch, *model);

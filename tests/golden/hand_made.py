@@ -43,6 +43,10 @@ HAND_MADE_PACKED = (
 HAND_MADE_STREAMS = (67, 117, 8, 62, 58, 39, 44, 60, 25, 96, 84, 55, 81, 94, 101)
 
 
+#: the same with states of as many bits as they need
+HAND_MADE_SHORT_STATES = (3, 8, 17, 25, 39, 44)
+
+
 #: seeds of `particles_writer.random_frame` likewise
 HAND_MADE_PARTICLES = (6, 10, 11, 19, 24, 30, 31, 40, 56, 76, 82, 101, 102, 111, 148, 178, 190)
 
@@ -80,6 +84,8 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
         yield named_frame(*packed_choices.random_frame(random.Random(seed)), seed)
     for seed in HAND_MADE_STREAMS:
         yield named_frame(*stream_writer.random_frame(random.Random(seed)), seed)
+    for seed in HAND_MADE_SHORT_STATES:
+        yield named_frame(*stream_writer.random_frame(random.Random(seed), (stream_writer.SHORT_STATES,)), seed)
     for seed in HAND_MADE_PARTICLES:
         spec, frame, _ = particles_writer.random_frame(random.Random(seed))
         yield f"made_particles_{spec.dtype}_{seed}", frame, decoder.decode(frame)

@@ -56,6 +56,7 @@ SPECIALS = "kernels/progressive/specials.hpp"
 SEGMENTS = "kernels/progressive/driver.cpp"
 ADAPTIVE = "kernels/adaptive/cpu/unit_decode.hpp"
 STATES = "kernels/stages/entropy/packed_states.hpp"
+SHORT_STATES, LANES = "kernels/lorenzo/states.hpp", "kernels/lorenzo/cpu/lanes.hpp"
 MODEL = "kernels/adaptive/model_read.hpp"
 BINS = "kernels/lossless/cpu/binned_unit.hpp"
 BIN_MODEL = "kernels/lossless/binned_read.hpp"
@@ -375,10 +376,15 @@ DECODERS = (
            "if (highest > 8 * limits.code_bytes + 1) return kBadRate;", HOSTILE),
     Mutant("list of coded blocks ascends", LORENZO, "(k != 0 && g.lists[i][k] <= g.lists[i][k - 1])",
            "(k != 0 && g.lists[i][k] < g.lists[i][k - 1])", HOSTILE),
-    Mutant("states of a stream", LORENZO, "if (x < kLowestState || x >> kStateBits != 0) return kBadState;",
-           "if (x >> kStateBits != 0) return kBadState;", HOSTILE),
-    Mutant("last states of a stream", LORENZO, "if (x != kLowestState) return kBadStream;",
-           "if (x > 2 * kLowestState) return kBadStream;", HOSTILE),
+    Mutant("states of a stream", LORENZO, "if (states.x[l] < kLowestState || states.x[l] >> kStateBits != 0)",
+           "if (states.x[l] >> kStateBits != 0)", HOSTILE),
+    Mutant("short states: padding", SHORT_STATES, "(at % 32 == 0 || words[at / 32] >> at % 32 == 0)", "true", HOSTILE),
+    Mutant("short states: words of the flags", LORENZO,
+           "if (words.more() != ((flags & kHasWords) != 0)) return kBadSize;", "", HOSTILE),
+    Mutant("short states: no words behind the last", LANES, "bool more() const { return at != end; }",
+           "bool more() const { return true; }", HOSTILE),
+    Mutant("last states of a stream", LORENZO, "plan.coder == kRansFull ? x != kLowestState : !is_first_state(x)",
+           "plan.coder == kRansFull ? x > 2 * kLowestState : x > 2 * kLowestState", HOSTILE),
     Mutant("Huffman codes are complete", HUFFMAN, "return good && !in.failed && taken == 1u << kMostCodeBits;",
            "return good && !in.failed && taken <= 1u << kMostCodeBits;", HOSTILE),
     Mutant("particles: stored values fill the tile", PARTICLES, "!= std::size_t{head.stored} * D * sizeof(T)) return",

@@ -85,6 +85,8 @@ class Spec:
     @property
     def version(self) -> int:
         """Of the format."""
+        if self.codec == "lorenzo" and self.outliers == 4:
+            return 10
         return 7 if self.bins else VERSIONS[self.codec]
 
     @property

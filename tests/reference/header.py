@@ -42,10 +42,11 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
-CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION = 6, 7, 8
+CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION, SHORT_STATES_VERSION = 6, 7, 8, 10
+RANS_FULL, RANS = 1, 4  # coders of lorenzo (parameter byte 1) with states of 32 bits, and of as many as they need
 BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and values of its largest unit
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
@@ -152,6 +153,8 @@ class Header:
 
 def first_version(codec: int, parameters: bytes) -> int:
     """The first version of the format that has such frames."""
+    if codec == LORENZO and parameters[1] == RANS:
+        return SHORT_STATES_VERSION
     return BINS_VERSION if codec == LOSSLESS and parameters[0] == BINS else FIRST_VERSIONS[codec]
 
 
@@ -272,7 +275,7 @@ def check_parameters(codec: int, parameters: bytes, dims: tuple[int, ...]) -> No
         shape, choice, order, group_log2 = parameters[:4]
         require(1 <= shape <= len(TILE_SHAPES), f"tile shape {shape}")
         require(rank >= TILE_SHAPES[shape].rank, f"tile shape {shape} for rank {rank}")
-        require(1 <= choice <= (2 if codec == HIERARCHICAL_DELTA else 3), f"parameter byte 1 is {choice}")
+        require(1 <= choice <= (2 if codec == HIERARCHICAL_DELTA else RANS), f"parameter byte 1 is {choice}")
         require(order in TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
         require(group_log2 <= (0 if codec == HIERARCHICAL_DELTA else 5), f"parameter byte 3 is {group_log2}")
         require(not any(parameters[4:]), "reserved parameters")

@@ -18,7 +18,17 @@ from . import huffman_writer
 from .encoder import Spec, write_raw
 from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile
 from .packed_writer import Block, Tile, present, tile_positions, write_tile
-from .stream_writer import ESCAPE, Choices, GroupParts, join_parts, main_of, write_frame, write_parts, write_table
+from .stream_writer import (
+    ESCAPE,
+    SHORT_STATES,
+    Choices,
+    GroupParts,
+    join_parts,
+    main_of,
+    write_frame,
+    write_parts,
+    write_table,
+)
 from .streams import LOWEST
 
 # 40 values: two blocks of a chain, the second one with padding; the others are absent
@@ -33,6 +43,7 @@ FLAT = np.zeros(4096, np.uint64)
 WILD = Tile(codes=np.random.default_rng(1).integers(0, 1 << 20, 4096).astype(np.uint64))  # several runs of a gap array
 HUFFMAN = replace(BASE, outliers=2)
 NO_GAPS = replace(BASE, outliers=3)
+SHORT = replace(BASE, outliers=SHORT_STATES)
 RICH = Tile(codes=CODES, blocks={0: Block(missing=0xF0), 1: Block(nan_mask=1 << 9, verbatim={3: 7}, missing=0x12300)})
 NEGATIVE = Tile(codes=CODES, blocks={0: Block(zero_mask=5, negative_mask=6), 1: Block(negative_mask=1)}, negative=True)
 VERBATIM = Tile(verbatim=list(range(4096)))
@@ -60,6 +71,11 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
         yield f"streams, coding {coding}", joined(BASE, *chosen(BASE, [RICH], coding))
     yield "streams, nothing coded", joined(BASE, *chosen(BASE, [replace(RICH, codes=FLAT)], 0))
     yield "streams, three tiles", write_frame(LONG, [RICH, VERBATIM, Tile(codes=CODES)], Choices(random.Random(5)))
+    for coding in (1, 2, 3):
+        yield f"short states, coding {coding}", joined(SHORT, *chosen(SHORT, [RICH], coding))
+    yield "short states, nothing coded", joined(SHORT, *chosen(SHORT, [replace(RICH, codes=FLAT)], 0))
+    several = replace(LONG, outliers=SHORT_STATES)
+    yield "short states, tiles", write_frame(several, [RICH, VERBATIM, WILD], Choices(random.Random(5)))
     pointwise = replace(BASE, pointwise=True)
     yield "streams, pointwise", joined(pointwise, *chosen(pointwise, [NEGATIVE]))
     volume = replace(WIDE, dims=(3, 5, 9), tile_shape=3, order=3, group_log2=5)
@@ -202,6 +218,27 @@ def groups() -> Iterator[Hostile]:
     yield hostile("group: larger than any", join_parts(BASE, tables_, [good.join() + bytes(4 * 20000)]))
 
 
+def short_states() -> Iterator[Hostile]:
+    """States of as many bits as they need, and the words behind them."""
+    tables_, (good,) = chosen(SHORT, [RICH], 3)
+
+    def group(name: str, **parts: bytes) -> Hostile:
+        return hostile(f"short states: {name}", joined(SHORT, tables_, [replace(good, **parts)]))
+
+    for bit in (*range(10), 8 * len(good.states) - 1):  # flags and places of two lanes, padding
+        states = bytearray(good.states)
+        states[bit // 8] ^= 1 << bit % 8
+        yield group(f"bit {bit}", states=bytes(states))
+    yield group("a word of states less", states=good.states[:-4])
+    yield group("a word of states more", states=good.states + bytes(4))
+    yield group("no stream", stream=b"")
+    yield group("a word less", stream=good.stream[:-4])
+    for more in (bytes(4), b"\1\0\0\0"):
+        yield group(f"words more {more.hex()}", stream=good.stream + more)
+    nothing, (empty,) = chosen(SHORT, [replace(RICH, codes=FLAT)], 0)
+    yield hostile("short states: words without lanes", joined(SHORT, nothing, [replace(empty, stream=bytes(4))]))
+
+
 def symbols() -> Iterator[Hostile]:
     """Section 8.5: symbols that a residual of 32 bits cannot have."""
     wide = Tile(codes=CODES << np.uint64(40))
@@ -312,5 +349,5 @@ def directories() -> Iterator[Hostile]:
 
 def crafted() -> Iterator[Hostile]:
     """All frames that are wrong behind a right checksum."""
-    for maker in (fields, tables, groups, symbols, codebooks, huffman_groups, directories):
+    for maker in (fields, tables, groups, short_states, symbols, codebooks, huffman_groups, directories):
         yield from maker()

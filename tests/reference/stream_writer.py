@@ -19,7 +19,7 @@ from .encoder import Spec, write_header
 from .huffman_writer import symbol_of
 from .packed_writer import Tile, frame_values, present, residuals, tile_positions, write_tile
 
-ESCAPE = 255
+ESCAPE, SHORT_STATES = 255, 4  # SHORT_STATES: the coder of rans streams since format 10
 #: a step in a decoder's order: lane, frequency and first slot of what is taken, bits that come with it, their value
 Step = tuple[int, int, int, int, int]
 
@@ -181,12 +181,14 @@ def round_steps(z: list[list[int]], tables: list[list[int]], spec: Spec, choices
     return steps
 
 
-def write_stream(steps: list[Step], end: int, log2: int = 10, early: bool = False) -> tuple[list[int], list[int]]:
+def write_stream(
+    steps: list[Step], end: int | list[int], log2: int = 10, early: bool = False
+) -> tuple[list[int], list[int]]:
     """States and words of a stream of these steps; `log2`: of the slots.
 
     With `early` the first step's state loses a word that it has room for. A decoder without a check reads the same.
     """
-    states, words = [end] * 32, []
+    states, words = [end] * 32 if isinstance(end, int) else list(end), []
     for number in reversed(range(len(steps))):
         lane, f, start, bits, value = steps[number]
         x = states[lane]
@@ -197,6 +199,38 @@ def write_stream(steps: list[Step], end: int, log2: int = 10, early: bool = Fals
         x = x << bits | value
         states[lane] = x if f == 0 else (x // f << log2) + x % f + start
     return states, words[::-1]
+
+
+def write_short_states(steps: list[Step], lanes: int, rng: random.Random) -> tuple[bytes, list[int]]:
+    """States of as many bits as they need, and the words of a stream of these steps."""
+    end = [rng.choice((1, 1, 1, 1 << 15)) if lane < lanes else 1 << 15 for lane in range(32)]
+    low = lanes_below_at_first_word(steps, end)
+    while low:
+        end = [1 << 15 if lane in low else x for lane, x in enumerate(end)]
+        low = lanes_below_at_first_word(steps, end)
+    states, words = write_stream(steps, end)
+    bits = [len(words) % 2, int(bool(words))]
+    places = [x.bit_length() - 1 for x in states[:lanes]]
+    for place in places:
+        bits += [place - 15 >> i & 1 for i in range(4)] if words else [place >> i & 1 for i in range(5)]
+    for place, x in zip(places, states, strict=False):
+        bits += [x >> i & 1 for i in range(place)]
+    bits += [0] * (-len(bits) % 32)
+    return sum(bit << i for i, bit in enumerate(bits)).to_bytes(len(bits) // 8, "little") if lanes else b"", words
+
+
+def lanes_below_at_first_word(steps: list[Step], end: list[int]) -> set[int]:
+    """Lanes whose states are too small before the step, of all its lanes, that writes the first word."""
+    states, before, last = list(end), list(end), 32
+    for lane, f, start, bits, value in reversed(steps):
+        if lane >= last:
+            before = list(states)
+        last, x = lane, states[lane]
+        if x >> 31 - bits > 0 if f == 0 else x >> 21 - bits >= f:
+            return {other for other, state in enumerate(before) if state < 1 << 15}
+        x = x << bits | value
+        states[lane] = x if f == 0 else (x // f << 10) + x % f + start
+    return set()
 
 
 # ---- 8.3 Group ------------------------------------------------------------------------------------------------------
@@ -263,13 +297,15 @@ def write_group(tiles: list[Coded], tables: list[list[int]], spec: Spec, choices
         steps += flag_steps(blocks, among, choices) if coding == 2 else []
         for first in range(0, len(blocks), 32):
             steps += round_steps([z[b] for b in blocks[first : first + 32]], tables, spec, choices)
-    states, words = write_stream(steps, choices.end, early=choices.early)
+    if spec.outliers == SHORT_STATES:
+        packed, words = write_short_states(steps, lanes, choices.rng)
+    else:
+        states, words = write_stream(steps, choices.end, early=choices.early)
+        packed = struct.pack(f"<{lanes}I", *states[:lanes])
     words += [0] * (len(words) % 2)
     halves += [0] * (len(halves) % 2)
     head = bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
-    return GroupParts(
-        head, lists, sizes, special, struct.pack(f"<{lanes}I", *states[:lanes]), struct.pack(f"<{len(words)}H", *words)
-    )
+    return GroupParts(head, lists, sizes, special, packed, struct.pack(f"<{len(words)}H", *words))
 
 
 # ---- 8.1 Payload ----------------------------------------------------------------------------------------------------
@@ -306,7 +342,7 @@ def write_parts(spec: Spec, tiles: list[Tile], choices: Choices) -> tuple[bytes,
             coded.append((coding, z, blocks, among, special_part(tile, spec, among)))
         groups.append(coded)
     every = [(z, blocks) for group in groups for _, z, blocks, _, _ in group]
-    if spec.outliers > 1:
+    if spec.outliers in (2, 3):
         lengths = huffman_writer.random_lengths([v for z, blocks in every for b in blocks for v in z[b]], choices.rng)
         parts: list[GroupParts | None] = [write_huffman_group(group, lengths, spec, choices.rng) for group in groups]
         return huffman_writer.write_tables(huffman_writer.write_codebook(lengths)), parts
@@ -331,10 +367,10 @@ def write_frame(spec: Spec, tiles: list[Tile], choices: Choices) -> bytes:
     return join_parts(spec, tables, [b"" if group is None else group.join() for group in groups])
 
 
-def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[int | None]]:
+def random_frame(rng: random.Random, coders: tuple[int, ...] = (1, 1, 2, 3)) -> tuple[Spec, bytes, list[int | None]]:
     """Any frame that is not raw, of a few tiles at most."""
     while (spec := packed_choices.random_spec(rng)).exact or spec.raw:
         pass
-    spec = replace(spec, codec="lorenzo", outliers=rng.choice((1, 1, 2, 3)), group_log2=rng.randrange(6))
+    spec = replace(spec, codec="lorenzo", outliers=rng.choice(coders), group_log2=rng.randrange(6))
     tiles = [packed_choices.random_tile(spec, rng, present(where, spec)) for where in tile_positions(spec)]
     return spec, write_frame(spec, tiles, Choices(rng)), frame_values(spec, tiles)

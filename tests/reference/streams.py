@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from . import huffman, packed
-from .header import CHAIN, COLUMNS, TILE_SHAPES, Header, require, tile_count
+from .header import CHAIN, COLUMNS, RANS, RANS_FULL, TILE_SHAPES, Header, require, tile_count
 from .packed import BLOCKS, Bools
 from .parts import Array, parse_directory, unzigzag
 
-RANS, SUM, ESCAPE, LANES, LOWEST, CAP = 1, 1024, 255, 32, 1 << 15, 1 << 23
+SUM, ESCAPE, LANES, LOWEST, CAP = 1024, 255, 32, 1 << 15, 1 << 23
 
 # ---- 8.2 Tables -----------------------------------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ def parse_table(bits: Bits, total: int = SUM) -> Table:
 def parse_tables(frame: bytes, header: Header) -> Tables:
     """The first part of the payload."""
     start = header.header_bytes
-    if header.coder != RANS:
+    if header.coder not in (RANS, RANS_FULL):
         require(len(frame) >= start + 4, "no room for tables")
         words = int.from_bytes(frame[start : start + 4], "little")
         require(1 <= words <= 3072 and start + 4 * words <= len(frame), f"tables of {words} words")
@@ -172,7 +172,7 @@ def parse_group(frame: bytes, header: Header, start: int, size: int, present: Bo
             require(all(a < b for a, b in pairwise(blocks)), "listed blocks do not ascend")
             require(blocks[-1] < BLOCKS and bool(present[tile, blocks].all()), "an absent block is listed")
             group.listed[tile] = blocks
-        elif group.coding[tile] == FLAGS and header.coder != RANS:
+        elif group.coding[tile] == FLAGS and header.coder not in (RANS, RANS_FULL):
             bits = np.unpackbits(np.frombuffer(take(16, "flags"), np.uint8), bitorder="little")
             group.listed[tile] = [int(block) for block in np.flatnonzero(bits)]
             require(bool(present[tile, group.listed[tile]].all()), "a flag of an absent block")
@@ -192,7 +192,7 @@ def parse_group(frame: bytes, header: Header, start: int, size: int, present: Bo
             require(head[0] == 0 and head[1] == 0 and head[2] & packed.EXCEPTIONS == 0, "special part with widths")
             require(not part.verbatim.any() or group.coding[tile] == NONE, "a verbatim tile with coded blocks")
             group.special[tile] = part
-    if header.coder != RANS:
+    if header.coder not in (RANS, RANS_FULL):
         group.stream = huffman.parse_stream(data[used:], header)
         return group
     # 6. states, 7. stream
@@ -200,11 +200,32 @@ def parse_group(frame: bytes, header: Header, start: int, size: int, present: Bo
     for tile, coding in enumerate(group.coding):
         coded = {NONE: 0, ALL: int(present[tile].sum()), FLAGS: LANES, LISTED: len(group.listed[tile])}[coding]
         lanes = max(lanes, min(coded, LANES))
-    group.states = [int(x) for x in np.frombuffer(take(4 * lanes, "states"), "<u4")]
-    require(all(LOWEST <= x < 1 << 31 for x in group.states), "a state is out of range")
+    if header.coder == RANS:
+        group.states, group.words = parse_states(data[used:], lanes)
+    else:
+        group.states = [int(x) for x in np.frombuffer(take(4 * lanes, "states"), "<u4")]
+        require(all(LOWEST <= x < 1 << 31 for x in group.states), "a state is out of range")
+        group.words = [int(x) for x in np.frombuffer(data[used:], "<u2")]
     group.states += [LOWEST] * (LANES - lanes)
-    group.words = [int(x) for x in np.frombuffer(data[used:], "<u2")]
     return group
+
+
+def parse_states(data: bytes, lanes: int) -> tuple[list[int], list[int]]:
+    """States of as many bits as they need, and the words of the stream."""
+    if lanes == 0:
+        require(not data, "a stream without lanes")
+        return [], []
+    bits = Bits(data)
+    odd, has_words = bits.take(1), bits.take(1)
+    require(bool(has_words) or not odd, "an odd number of no words")
+    places = [15 + bits.take(4) if has_words else bits.take(5) for _ in range(lanes)]
+    require(all(place < 31 for place in places), "a state is out of range")
+    states = [1 << place | bits.take(place) for place in places]
+    require(bits.take(-bits.at % 32) == 0, "padding of states is not zero")
+    words = [int(x) for x in np.frombuffer(data[bits.at // 8 :], "<u2")]
+    require(bool(words) == bool(has_words), "words where there are none, or none")
+    require(not odd or words.pop() == 0, "padding of a stream is not zero")
+    return states, words
 
 
 # ---- 8.4 Steps ------------------------------------------------------------------------------------------------------
@@ -217,9 +238,14 @@ class Stream:
     states: list[int]
     words: list[int]
     at: int = 0
+    more: bool = True  # whether there were words before this step
+
+    def begin(self) -> None:
+        """A step of several lanes begins."""
+        self.more = self.at < len(self.words)
 
     def refill(self, lane: int) -> None:
-        if self.states[lane] < LOWEST:
+        if self.states[lane] < LOWEST and self.more:
             require(self.at < len(self.words), "the stream is too short")
             self.states[lane] = self.states[lane] << 16 | self.words[self.at]
             self.at += 1
@@ -285,6 +311,7 @@ def read_flags(stream: Stream, tables: Tables, present: Bools) -> list[int]:
     """The coded blocks of a tile."""
     coded: list[bool | None] = [None] * BLOCKS
     for j in range(4):
+        stream.begin()
         for lane in range(LANES):
             block = 4 * lane + j
             if present[block]:
@@ -298,6 +325,7 @@ def read_round(stream: Stream, tables: Tables, shape: int, count: int, code_bits
     values: list[list[int]] = [[] for _ in range(count)]
     for i in range(32):
         a, b = neighbours(shape, i) if i > 0 else (0, 0)
+        stream.begin()
         left: list[tuple[int, int]] = []  # of each lane: bits that it lacks, those it has (-1: an escape)
         for lane in range(count):
             number = tables.contexts
@@ -314,6 +342,7 @@ def read_round(stream: Stream, tables: Tables, shape: int, count: int, code_bits
             values[lane].append(smallest(symbol) + inner)
             left.append((max(raw_bits(symbol) - 5, 0), 5))
         while any(count for count, _ in left):
+            stream.begin()
             for lane, (lacks, has) in enumerate(left):
                 if lacks == 0:
                     continue
@@ -350,9 +379,9 @@ def read_group(group: Group, tables: Tables, header: Header, present: Bools) -> 
     if group.stream is not None:
         group.stream.end()
         return z
-    left = group.words[stream.at :]
-    require(left in ([], [0]), f"{len(left)} words behind the stream")
-    require(all(x == LOWEST for x in stream.states), "a state does not end where it started")
+    left, short = group.words[stream.at :], header.coder == RANS
+    require(not left or (left == [0] and not short), f"{len(left)} words behind the stream")
+    require(all(x == LOWEST or (x == 1 and short) for x in stream.states), "a state does not end where it started")
     return z
 
 

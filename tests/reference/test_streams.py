@@ -17,9 +17,10 @@ from .header import TILE_SHAPES
 from .streams import level, neighbours, raw_bits, smallest
 
 
+@pytest.mark.parametrize("coders", [(1, 1, 2, 3), (stream_writer.SHORT_STATES,)], ids=["first", "short states"])
 @pytest.mark.parametrize("seed", range(16))
-def test_random_frames(seed: int) -> None:
-    spec, frame, wanted = stream_writer.random_frame(random.Random(seed))
+def test_random_frames(seed: int, coders: tuple[int, ...]) -> None:
+    spec, frame, wanted = stream_writer.random_frame(random.Random(seed), coders)
     array = decode(frame)
     assert array.shape == spec.dims
     assert array.dtype == np.dtype(spec.dtype)

@@ -13,6 +13,7 @@
 #include "lorenzo/cpu/rounds.hpp"
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
+#include "lorenzo/states.hpp"
 #include "stages/packed/narrow.hpp"
 #include "stages/packed/tile_instances.hpp"
 
@@ -103,6 +104,7 @@ inline std::uint32_t present_blocks(const TileBox& box, std::uint32_t (&present)
 [[gnu::noinline]] inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates& states,
                                            WordReader& words) {
   for (std::uint32_t step = 0; step < 4; ++step) {
+    const bool more = words.more();
     for (std::uint32_t l = 0; l < kLaneCount; ++l) {
       const std::uint32_t b = 4 * l + step;
       if (!bit_of(t.present, b)) continue;
@@ -112,7 +114,7 @@ inline std::uint32_t present_blocks(const TileBox& box, std::uint32_t (&present)
         t.coded[b / 32] |= 1u << b % 32;
         ++t.count;
       }
-      words.refill(states.x[l]);
+      words.refill(states.x[l], more);
     }
   }
 }
@@ -253,14 +255,26 @@ inline Status find_states(const StreamPlan& plan, const GroupSpan& span, const G
     if (g.coding[i] == kTileAll) here = present_blocks<S>(tile_box<S>(plan.grid, span.first + i), present);
     lanes = std::max(lanes, std::min(here, kLaneCount));
   }
-  if (g.rest != nullptr) {
+  if (g.rest != nullptr && plan.coder == kRansFull) {
     if (static_cast<std::size_t>(end - g.rest) < 4 * lanes) return kBadSize;
     std::memcpy(states.x, g.rest, 4 * lanes);
     words = {g.rest + 4 * lanes, end};
+    for (std::uint32_t l = 0; l < lanes; ++l)
+      if (states.x[l] < kLowestState || states.x[l] >> kStateBits != 0) return kBadState;
+  } else if (lanes != 0) {
+    std::uint32_t flags = 0;
+    const std::uint32_t filled = read_states(g.rest, static_cast<std::size_t>(end - g.rest), lanes, states.x, flags);
+    if (filled == 0) return kBadState;
+    words = {g.rest + 4 * filled, end};
+    if (words.more() != ((flags & kHasWords) != 0)) return kBadSize;
+    if ((flags & kOddWords) != 0) {
+      words.end -= 2;
+      if (load_le<std::uint16_t>(words.end) != 0) return kBadPadding;
+    }
+  } else if (g.rest != nullptr) {
+    words = {g.rest, end};
   }
   for (std::uint32_t l = lanes; l < kLaneCount; ++l) states.x[l] = kLowestState;
-  for (const std::uint32_t x : states.x)
-    if (x < kLowestState || x >> kStateBits != 0) return kBadState;
   return kOk;
 }
 
@@ -286,7 +300,7 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
   if (uniform) return kBadHead;
   if (size > max_group_bytes(span.count, limits.value_bytes)) return kBadSize;
-  const bool rans = plan.coder == kRans;
+  const bool rans = is_rans(plan.coder);
   const auto* const tables = rans ? static_cast<const DecodeTables*>(plan.tables) : nullptr;
   const auto* const huffman = rans ? nullptr : static_cast<const HuffmanTables*>(plan.tables);
   GroupParts g;
@@ -347,9 +361,9 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
   }
   if (!rans) return size == 0 || reader.at_end() ? kOk : kBadStream;
   const std::ptrdiff_t left = words.end - words.at;
-  if (left != 0 && (left != 2 || load_le<std::uint16_t>(words.at) != 0)) return kBadStream;
+  if (left != 0 && (left != 2 || plan.coder != kRansFull || load_le<std::uint16_t>(words.at) != 0)) return kBadStream;
   for (const std::uint32_t x : states.x)
-    if (x != kLowestState) return kBadStream;
+    if (plan.coder == kRansFull ? x != kLowestState : !is_first_state(x)) return kBadStream;
   return kOk;
 }
 

@@ -17,6 +17,7 @@
 #include "lorenzo/cpu/residuals.hpp"
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
+#include "lorenzo/states.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -54,7 +55,7 @@ inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t
   GroupTile t;
   shape.residuals(plan, values, tile, next_counted(plan, tile), true, s, t, special);
   ++counts->tiles;
-  if (plan.coder != kRans) {
+  if (!is_rans(plan.coder)) {
     if (t.narrow)
       count_codewords(s.narrow[0], t.coded, counts->codewords);
     else
@@ -125,6 +126,20 @@ inline EncodedTile write_huffman_group(const GroupTile* tiles, std::uint32_t cou
   return {static_cast<std::uint32_t>(p - out), false};
 }
 
+// Writes rounds and flags of tiles to the stream, from the last to the first. Lanes begin with the smallest states that
+// a decoder can tell (stages/entropy/packed_states.hpp).
+inline void write_stream(const Neighbours& near, const RoundTables& tables, const GroupTile* tiles, std::uint32_t count,
+                         const KeptRound* rounds, LaneStates& states, WordWriter& words) {
+  words.restart(states);
+  for (std::uint32_t i = count; i-- > 0;) {
+    const GroupTile& t = tiles[i];
+    for (std::uint32_t round = t.rounds(); round-- > 0 && !words.again;)
+      encode_kept(near, tables, *--rounds, states, words);
+    if (t.coding == kTileFlags && !words.again) encode_flags(tables, t, states, words);
+    if (words.again) return;
+  }
+}
+
 template <class Code>
 inline EncodedTile encode_group(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
                                 std::uint8_t* out) {
@@ -135,8 +150,8 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
   std::uint8_t* const special = space + plan.unit_tiles * kTileStreamBytes;
   static_assert(kPackedBlocks / kLaneCount * sizeof(RoundRows) <= kTileStreamBytes);
   static_assert(kGroupScratch<Code> <= kScratchBytes);
-  const auto* const codes = plan.coder == kRans ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
-  const auto* const tables = plan.coder == kRans ? static_cast<const RoundTables*>(plan.tables) : nullptr;
+  const auto* const codes = is_rans(plan.coder) ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
+  const auto* const tables = is_rans(plan.coder) ? static_cast<const RoundTables*>(plan.tables) : nullptr;
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
   constexpr std::size_t kGapRoom = 16384;
   HuffmanWriter writer(space + kGapRoom, space);
@@ -157,7 +172,7 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
       shape.residuals(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
-    if (plan.coder != kRans) {
+    if (!is_rans(plan.coder)) {
       if (t.narrow)
         encode_blocks(*codes, s.narrow[0], t.coded, writer);
       else
@@ -173,7 +188,7 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
               : keep_round(shape.near, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
   }
   if (!any) return {0, false};
-  if (plan.coder != kRans) {
+  if (!is_rans(plan.coder)) {
     const std::uint32_t words = writer.finish();
     return write_huffman_group(s.tiles, span.count, plan.coder == kHuffmanGaps, special, special_bytes,
                                space + kGapRoom, words, space, out);
@@ -181,22 +196,20 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
 
   // backwards: rounds and flags to the stream, behind the head and the states
   LaneStates states;
-  for (std::uint32_t& x : states.x) x = kLowestState;
   std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
-  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(Code))};
-  for (std::uint32_t i = span.count; i-- > 0;) {
-    const GroupTile& t = s.tiles[i];
-    for (std::uint32_t round = t.rounds(); round-- > 0;)
-      encode_kept(shape.near, *tables, rounds[--used], states, words);
-    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
-  }
-
-  std::memcpy(p, states.x, 4 * lanes);
-  const std::size_t stream_bytes = finish_words(words);
-  p += 4 * lanes + stream_bytes;
-  if (stream_bytes % 4 != 0) {
-    store_le(p, std::uint16_t{0});
-    p += 2;
+  WordWriter words(p + 4 * kMostStateWords, out + max_group_bytes(span.count, sizeof(Code)), lanes);
+  do {
+    write_stream(shape.near, *tables, s.tiles, span.count, rounds + used, states, words);
+  } while (words.again);
+  if (lanes != 0) {
+    const std::uint32_t word_count = finish_words(words);
+    p += 4 * write_states(states.x, lanes, word_count, p);
+    std::memmove(p, first_word(words), 2 * std::size_t{word_count});
+    p += 2 * std::size_t{word_count};
+    if (word_count % 2 != 0) {
+      store_le(p, std::uint16_t{0});
+      p += 2;
+    }
   }
   return {static_cast<std::uint32_t>(p - out), false};
 }

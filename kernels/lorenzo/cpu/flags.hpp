@@ -49,10 +49,13 @@ inline void encode_flags(const RoundTables& tables, const GroupTile& t, LaneStat
       }
     }
   }
+  words.begin_step(4, states);
   encode_narrow<kMostVectors, false>(tables.flags, indices, 4, states, words);
 }
 #else
 inline void encode_flags(const RoundTables& tables, const GroupTile& t, LaneStates& states, WordWriter& words) {
+  const bool first = words.is_empty();
+  words.begin_step(4, states);
   for (std::uint32_t step = 4; step-- > 0;) {
     for (std::uint32_t l = kLaneCount; l-- > 0;) {
       const std::uint32_t b = 4 * l + step;
@@ -67,6 +70,7 @@ inline void encode_flags(const RoundTables& tables, const GroupTile& t, LaneStat
       x = encode_flag(x, frequency, coded);
     }
   }
+  if (first && !words.is_empty()) words.check_first();
 }
 #endif
 

@@ -131,12 +131,15 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
     for (std::uint32_t i = 0; i < left; ++i)
       for (std::uint32_t l = 0; l < kLaneCount; ++l) rows.low[i][l] = indices.of[i][l] & (kNarrowEnd - 1);
   }
-  for (; left != 0; left = encode_indexed(tables, kept, left, states, words))
-    encode_step(tables.symbols, near, kept.lanes, --left, rows, states, words);
+  while (left != 0 && !words.again) {
+    encode_checked(tables.symbols, near, kept.lanes, left, rows, states, words);
+    left = encode_indexed(tables, kept, left - 1, states, words);
+  }
 }
 
 [[gnu::noinline]] inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept,
                                           LaneStates& states, WordWriter& words) {
+  words.begin_step(32, states);
   if (kept.bits >= kMediumEnd) [[unlikely]] {
     encode_round(near, tables.symbols, kept.lanes, *reinterpret_cast<RoundRows*>(kept.at), states, words);
     return;

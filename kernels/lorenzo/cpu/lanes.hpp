@@ -11,6 +11,7 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "lorenzo/rans.hpp"
+#include "stages/entropy/packed_states.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -35,6 +36,12 @@ struct RoundRows {
 
 struct alignas(64) LaneStates {
   std::uint32_t x[kLaneCount];
+
+  std::uint32_t below_lowest() const {
+    std::uint32_t lanes = 0;
+    for (std::uint32_t l = 0; l < kLaneCount; ++l) lanes |= (x[l] < kLowestState ? 1u : 0u) << l;
+    return lanes;
+  }
 };
 
 // Calls run.operator()<n>() with the fewest registers n, at most kVectors, that hold `lanes` lanes.
@@ -61,8 +68,10 @@ struct WordReader {
     at += 2;
     return word;
   }
-  void refill(std::uint32_t& x) {
-    if (x < kLowestState) x = x << 16 | take();
+  // Whether the lanes of a step take words. After the last word states may be smaller.
+  bool more() const { return at != end; }
+  void refill(std::uint32_t& x, bool more) {
+    if (more && x < kLowestState) x = x << 16 | take();
   }
 };
 
@@ -81,6 +90,8 @@ class SteppedWords {
     at = copied(at);
     return true;
   }
+  // States below this one take a word in a step that begins at `at`.
+  std::uint32_t lowest_state(const std::uint8_t* at) const { return at != end_ ? kLowestState : 0; }
   // Sets the position behind the steps.
   void give_back(const std::uint8_t* at, WordReader& words) const {
     if (needed_ != 0) {
@@ -118,6 +129,30 @@ struct WordWriter {
   std::uint8_t* const start;
   std::uint8_t* const end;
   std::uint8_t* at = kForwards ? start : end;
+  std::uint32_t full;  // lanes that begin with kLowestState
+  bool again = false;  // the stream must be written again, since there are more of these
+  LaneStates before;   // the states before the four steps at hand, as long as there are no words
+
+  // Lanes from `lanes` on have no state.
+  WordWriter(std::uint8_t* from, std::uint8_t* to, std::uint32_t lanes)
+      : start(from), end(to), full(lanes_from(lanes)) {}
+  bool is_empty() const { return at == (kForwards ? start : end); }
+  void restart(LaneStates& states) {
+    at = kForwards ? start : end;
+    again = false;
+    for (std::uint32_t l = 0; l < kLaneCount; ++l) states.x[l] = first_state(l, full);
+    before = states;
+  }
+  // Called before each step. `left`: steps of the round that are not done, which are done in fours.
+  void begin_step(std::uint32_t left, const LaneStates& states) {
+    if (left % 4 == 0 && is_empty()) before = states;
+  }
+  // Called when the first word is written.
+  [[gnu::noinline]] void check_first() {
+    const std::uint32_t known = full;
+    full |= before.below_lowest();
+    again = full != known;
+  }
 
   void put(std::uint32_t word) {
     at -= kForwards ? 0 : 2;
@@ -167,6 +202,7 @@ inline std::uint32_t table_of(const Contexts& contexts, const RoundRows& rows, c
     any = any || left[l] != 0;
   }
   while (any) {
+    const bool more = words.more();
     any = false;
     for (std::uint32_t l = 0; l < lanes; ++l) {
       if (left[l] == 0) continue;
@@ -185,7 +221,7 @@ inline std::uint32_t table_of(const Contexts& contexts, const RoundRows& rows, c
         taken[l] += bits;
         left[l] -= bits;
       }
-      words.refill(x);
+      words.refill(x, more);
       any = any || left[l] != 0;
     }
   }
@@ -196,11 +232,12 @@ inline void decode_step_by_lane(const DecodeTables& tables, const Neighbours& ne
                                 std::uint32_t lanes, std::uint32_t i, RoundRows& rows, LaneStates& states,
                                 WordReader& words) {
   std::uint32_t symbols[kLaneCount], highest = 0;
+  const bool more = words.more();
   for (std::uint32_t l = 0; l < lanes; ++l) {
     std::uint32_t& x = states.x[l];
     const std::uint32_t table = table_of(tables.contexts, rows, near, i, l);
     const DecodedSymbol decoded = decode_symbol(tables.entries[table * kFrequencySum + (x & (kFrequencySum - 1))], x);
-    words.refill(x);
+    words.refill(x, more);
     symbols[l] = decoded.symbol;
     highest = std::max(highest, decoded.symbol);
     const bool known = decoded.symbol < symbols_of_width(32);  // decode_outer() completes the others

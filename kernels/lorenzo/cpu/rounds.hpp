@@ -33,21 +33,32 @@ inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& 
   for (std::uint32_t i = done; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);
 }
 
-inline void encode_round(const Neighbours& near, const EncodeTables& tables, std::uint32_t lanes, const RoundRows& rows,
-                         LaneStates& states, WordWriter& words) {
-  for (std::uint32_t i = 32; i-- > 0;) encode_step(tables, near, lanes, i, rows, states, words);
+// Encodes the step before which `left` steps are left.
+inline void encode_checked(const EncodeTables& tables, const Neighbours& near, std::uint32_t lanes, std::uint32_t left,
+                           const RoundRows& rows, LaneStates& states, WordWriter& words) {
+  const bool first = words.is_empty();
+  words.begin_step(left, states);
+  encode_step(tables, near, lanes, left - 1, rows, states, words);
+  if (first && !words.is_empty()) words.check_first();
 }
 
-// Moves a stream to the start of its buffer; returns its bytes.
-inline std::size_t finish_words(const WordWriter& words) {
+inline void encode_round(const Neighbours& near, const EncodeTables& tables, std::uint32_t lanes, const RoundRows& rows,
+                         LaneStates& states, WordWriter& words) {
+  for (std::uint32_t left = 32; left != 0 && !words.again; --left)
+    encode_checked(tables, near, lanes, left, rows, states, words);
+}
+
+// The number of words. Puts them in the order of a decoder; they begin at first_word() then.
+inline std::uint32_t finish_words(const WordWriter& words) {
 #if defined(PYF_LEVEL_AVX512)
   turn_many_round(words.start, words.at);
-  return static_cast<std::size_t>(words.at - words.start);
+  return static_cast<std::uint32_t>((words.at - words.start) / 2);
 #else
-  const auto bytes = static_cast<std::size_t>(words.end - words.at);
-  std::memmove(words.start, words.at, bytes);
-  return bytes;
+  return static_cast<std::uint32_t>((words.end - words.at) / 2);
 #endif
+}
+inline const std::uint8_t* first_word(const WordWriter& words) {
+  return WordWriter::kForwards ? words.start : words.at;
 }
 
 // Adds a round to the counts of a model.

@@ -64,7 +64,7 @@ Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_
 }
 
 std::uint32_t group(const FrameInfo& info) {
-  return info.parameters[0] - 1u + (info.pointwise ? 4 : 0) + (info.parameters[1] == kRans ? 0 : 8);
+  return info.parameters[0] - 1u + (info.pointwise ? 4 : 0) + (is_rans(info.parameters[1]) ? 0 : 8);
 }
 std::uint32_t mode(const FrameInfo& info) {
   return stream_mode(info.parameters[2], info.parameters[1], info.parameters[3]);

@@ -106,7 +106,7 @@ template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
-  if (coder == kRans) {
+  if (is_rans(coder)) {
     PYF_CUDA_TRY((launch_rans<Map, S>(job, most_units, stream)));
   } else {
     PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, stream)));

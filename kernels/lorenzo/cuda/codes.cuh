@@ -23,7 +23,7 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
 
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
-  const bool rans = job.coder == kRans;
+  const bool rans = is_rans(job.coder);
   const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
   const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have about eight tiles or more
   const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;

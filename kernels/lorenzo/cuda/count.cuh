@@ -38,7 +38,7 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
   const bool mine = thread < coded;
   Code z[32];
   if (mine) read_residuals(from, note.flags & kNoteWidth, thread + before, z);
-  if (job.coder != kRans) {
+  if (!is_rans(job.coder)) {
     if (!mine) {
 #pragma unroll
       for (int i = 0; i < 32; ++i) z[i] = kDirectSymbols;
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(kThreads) count_kernel(const __grid_constant__
   const auto add = [](std::uint32_t* to, std::uint32_t count) {
     if (count != 0) atomicAdd(to, count);
   };
-  for (unsigned i = threadIdx.x; i < (kLevels + 1) * kSymbols && job.coder == kRans; i += kThreads)
+  for (unsigned i = threadIdx.x; i < (kLevels + 1) * kSymbols && is_rans(job.coder); i += kThreads)
     add(&total.of[i], space.of[i]);
-  for (unsigned i = threadIdx.x; i < kCodewords && job.coder != kRans; i += kThreads)
+  for (unsigned i = threadIdx.x; i < kCodewords && !is_rans(job.coder); i += kThreads)
     add(&total.codewords[i], space.codewords[i]);
   if (threadIdx.x < kFlagContexts * 2) add(&total.flags[0][0] + threadIdx.x, (&space.flags[0][0])[threadIdx.x]);
   if (threadIdx.x == 0) atomicAdd(reinterpret_cast<unsigned long long*>(&total.tiles), space.tiles);

@@ -179,7 +179,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
   }
-  return source.ends(bytes + size) ? Fault::none : Fault::stream;
+  return source.ends(bytes + size, coder_of(frame)) ? Fault::none : Fault::stream;
 }
 
 template <class Map, int S, class Source>
@@ -209,9 +209,10 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
     return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
   } else {
     const std::uint32_t lanes = lanes_of_group<S>(job.base, span.count, static_cast<std::uint32_t>(span.first), own);
-    if (size - rest < 4 * lanes) return Fault::size;
-    Source source(tables, space, bytes + rest, size - rest, lanes);
-    if (!source.states_good()) return Fault::state;
+    const OpenedStream opened = open_stream(reinterpret_cast<const std::uint32_t*>(bytes + rest), size - rest, lanes,
+                                            coder_of(frame) == kRansFull);
+    if (opened.fault != Fault::none) return opened.fault;
+    Source source(tables, space, bytes + rest, opened);
     return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
   }
 }

@@ -183,7 +183,7 @@ Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std:
     arrays.add(job.special_count, 1);
     arrays.add(job.tables, frames);
     arrays.add(job.specials, std::size_t{params.tile_count} * frames);
-    arrays.add(job.repeats, stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
+    arrays.add(job.repeats, is_rans(stream_coder) ? 0 : std::size_t{params.tiles} * frames);
   }));
   PYF_TRY(check(cudaMemsetAsync(job.special_count, 0, sizeof *job.special_count, stream), "cudaMemsetAsync"));
   job.base = params;

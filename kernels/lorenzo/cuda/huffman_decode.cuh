@@ -278,7 +278,7 @@ struct HuffmanSource {
   }
 
   // Whether all bits are read except fewer than 32 zeros. `group_end`: the end of the group.
-  __device__ __forceinline__ bool ends(const std::uint8_t* group_end) const {
+  __device__ __forceinline__ bool ends(const std::uint8_t* group_end, std::uint32_t) const {
     const std::uint32_t last = or_of_lanes(has_last ? last_bit : 0);
     const std::uint32_t bits = 32 * word_count;
     if (__any_sync(kAllLanes, failed) || last > bits || bits - last >= 32 || given != total) return false;

@@ -261,7 +261,7 @@ static __global__ void __launch_bounds__(kModelThreads) model_kernel(const __gri
   auto& space = *reinterpret_cast<ModelSpace*>(shared_memory);
   const std::uint32_t chunk = blockIdx.x;
   if (job.base.plans[chunk].quantise == 0) return;
-  if (job.coder == kRans)
+  if (is_rans(job.coder))
     make_rans_model(job.counts[chunk], space, job.models[chunk]);
   else
     make_codeword_model(job.counts[chunk], space, job.models[chunk]);

@@ -52,7 +52,7 @@ __host__ __device__ inline std::size_t stream_slot(std::size_t code_bytes) { ret
 struct GroupNote {
   std::uint32_t bytes;         // of the group, 0 if it is empty
   std::uint32_t stream_bytes;  // rans: a multiple of 2
-  std::uint32_t lanes;
+  std::uint32_t lead;          // rans: words of the states; Huffman: gaps
 };
 
 // A symbol's entry for the encoder. A state from `limit` on first emits a word. Then come raw bits, and the state grows

@@ -156,7 +156,7 @@ static __device__ std::uint32_t* write_group_head(const StreamParams& job, std::
 static __device__ void copy_codewords(const StreamParams& job, const GroupNote& note, std::uint32_t tiles,
                                       const std::uint8_t* stream, std::uint32_t* words) {
   const unsigned lane = threadIdx.x % 32;
-  const std::uint32_t count = note.stream_bytes / 4, gap_count = job.coder == kHuffmanGaps ? note.lanes : 0,
+  const std::uint32_t count = note.stream_bytes / 4, gap_count = job.coder == kHuffmanGaps ? note.lead : 0,
                       padded = (gap_count + 3) / 4 * 4;
   const std::uint8_t* const gaps = stream + tiles * stream_slot(job.code_size) - most_gaps(tiles, job.code_size);
   if (lane == 0) words[0] = count;
@@ -182,15 +182,15 @@ static __global__ void __launch_bounds__(kStreamThreads) copy_groups_kernel(cons
     const GroupSpan span = group_span(tiles, group_tiles, unit);
     const std::size_t slot = std::size_t{chunk} * job.slots + static_cast<std::uint32_t>(span.first);
     std::uint8_t* const to = reinterpret_cast<std::uint8_t*>(directory + units + 1 + directory[unit]);
-    std::uint32_t* words = write_group_head(job, slot, span.count, job.coder != kRans, to);
+    std::uint32_t* words = write_group_head(job, slot, span.count, !is_rans(job.coder), to);
     const std::uint8_t* const stream = job.streams + slot * stream_slot(job.code_size);
-    if (job.coder != kRans) {
+    if (!is_rans(job.coder)) {
       copy_codewords(job, note, span.count, stream, words);
       continue;
     }
-    if (lane < note.lanes) words[lane] = reinterpret_cast<const std::uint32_t*>(stream)[lane];
+    copy_words(words, reinterpret_cast<const std::uint32_t*>(stream), note.lead);
     const auto* const end = reinterpret_cast<const std::uint16_t*>(stream + span.count * stream_slot(job.code_size));
-    copy_halves(words + note.lanes, end - note.stream_bytes / 2, note.stream_bytes / 2);
+    copy_halves(words + note.lead, end - note.stream_bytes / 2, note.stream_bytes / 2);
   }
 }
 

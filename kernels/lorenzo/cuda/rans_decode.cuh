@@ -9,6 +9,7 @@
 #include "lorenzo/cuda/group_tiles.cuh"
 #include "lorenzo/cuda/rans_steps.cuh"
 #include "lorenzo/cuda/rans_words.cuh"
+#include "lorenzo/cuda/states.cuh"
 #include "lorenzo/cuda/warp_sums.cuh"
 #include "lorenzo/rans.hpp"
 #include "stages/cuda/params.cuh"
@@ -209,16 +210,11 @@ struct RansSource {
   std::uint32_t taken;           // blocks of the rounds so far
   bool waiting, failed = false;  // waiting: rows of the next run are decoded
 
-  // The states and words behind a group's head; `lanes` lanes have a state.
+  // `bytes`: the group behind its head.
   __device__ __forceinline__ RansSource(const Tables& t, const WarpSpace& given, const std::uint8_t* bytes,
-                                        std::uint32_t size, std::uint32_t lanes)
-      : tables(t), space(given), words(bytes + 4 * lanes, (size - 4 * lanes) / 2, given.ring), x(kLowestState) {
-    if (threadIdx.x % 32 < lanes) x = reinterpret_cast<const std::uint32_t*>(bytes)[threadIdx.x % 32];
-  }
+                                        const OpenedStream& stream)
+      : tables(t), space(given), words(bytes + 4 * stream.at, stream.count, given.ring), x(stream.x) {}
   __device__ __forceinline__ WarpTile& tile() const { return *space.tile; }
-  __device__ __forceinline__ bool states_good() const {
-    return !__any_sync(kAllLanes, x < kLowestState || (x >> kStateBits) != 0);
-  }
 
   __device__ __forceinline__ void read_flags(const std::uint32_t (&present)[4], std::uint32_t (&coded)[4]) {
     const unsigned lane = threadIdx.x % 32;
@@ -274,11 +270,12 @@ struct RansSource {
     parked.give(run_row<S, Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
-  // Whether the whole stream is used and the states are back at their initial value. `end`: the end of the group.
-  __device__ __forceinline__ bool ends(const std::uint8_t* end) const {
-    const bool used = words.at == words.count ||
-                      (words.at + 1 == words.count && reinterpret_cast<const std::uint16_t*>(end)[-1] == 0);
-    return used && !__any_sync(kAllLanes, failed || x != kLowestState);
+  // Whether the whole stream is used and the states are the encoder's first ones. `end`: the end of the group.
+  __device__ __forceinline__ bool ends(const std::uint8_t* end, std::uint32_t coder) const {
+    const bool full = coder == kRansFull,
+               used = words.at == words.count ||
+                      (full && words.at + 1 == words.count && reinterpret_cast<const std::uint16_t*>(end)[-1] == 0);
+    return used && !__any_sync(kAllLanes, failed || !(full ? x == kLowestState : is_first_state(x)));
   }
 };
 

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "lorenzo/cuda/group_tiles.cuh"
+#include "lorenzo/cuda/lane_coder.cuh"
 #include "lorenzo/cuda/rans_words.cuh"
 #include "lorenzo/cuda/residuals.cuh"
+#include "lorenzo/cuda/states.cuh"
 #include "lorenzo/rans.hpp"
 
 namespace pyfilter::cuda {
@@ -23,45 +25,6 @@ inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
                                kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
                                kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
-
-// A lane's state, and the number of the stream's words so far, the same in all lanes.
-struct LaneCoder {
-  std::uint32_t x;
-  std::int32_t written;
-
-  // Emits a word from each lane that must, in the order of lanes. `end`: the end of the stream.
-  __device__ __forceinline__ void spill(std::uint16_t* end, bool must) {
-    const std::uint32_t giving = __ballot_sync(kAllLanes, must);
-    written += __popc(static_cast<int>(giving));
-    const std::uint32_t below = giving & ((1u << threadIdx.x % 32) - 1);
-    if (must) end[__popc(static_cast<int>(below)) - written] = static_cast<std::uint16_t>(x);
-    x = must ? x >> 16 : x;
-  }
-  // spill() for states from `limit` on, in PTX; in C++ the comparison is made twice.
-  __device__ __forceinline__ void spill_from(std::uint16_t* end, std::uint32_t limit) {
-    std::uint32_t giving;
-    asm volatile(
-        "{\n"
-        ".reg .pred must;\n"
-        "setp.ge.u32 must, %1, %2;\n"
-        "vote.sync.ballot.b32 %0, must, 0xffffffff;\n"
-        "}"
-        : "=r"(giving)
-        : "r"(x), "r"(limit));
-    written += __popc(static_cast<int>(giving));
-    const int below = __popc(static_cast<int>(giving & ((1u << threadIdx.x % 32) - 1)));
-    asm volatile(
-        "{\n"
-        ".reg .pred must;\n"
-        "setp.ge.u32 must, %0, %1;\n"
-        "@must st.global.u16 [%2], %3;\n"
-        "@must shr.u32 %0, %0, 16;\n"
-        "}"
-        : "+r"(x)
-        : "r"(limit), "l"(end + (below - written)), "h"(static_cast<std::uint16_t>(x))
-        : "memory");
-  }
-};
 
 // The steps that follow a symbol, backwards: raw bits, and an escape's symbol.
 template <class Code>
@@ -210,7 +173,8 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
 template <int kAt, int S, bool kFirst, class Residuals>
 __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
                                             std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
-                                            LaneCoder& coder) {
+                                            LaneCoder& coder, std::uint32_t& full) {
+  const LaneCoder before = coder;
   constexpr bool kStarts = kFirst && kAt == 0;
   const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
     return entry_address<kAt + kStep, S, kFirst>(z, addresses, first_table, table_of);
@@ -223,7 +187,10 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
              z0 = kStarts ? z.first : z.template at<kAt>();
   if (__any_sync(kAllLanes, ((e3.growth | e2.growth | e1.growth | (kStarts ? 0 : e0.growth)) & kGrowthSlow) != 0)) {
     coder = encode_slow(coder, end, z0, z1, z2, z3, a0, a1, a2, a3, kStarts ? 1 : 0);
-    if constexpr (!kStarts) return;
+    if constexpr (!kStarts) {
+      full |= coder.low_at_first(before);
+      return;
+    }
   } else {
     encode_step(e3, z3, end, coder);
     encode_step(e2, z2, end, coder);
@@ -233,6 +200,7 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
     if (__any_sync(kAllLanes, (e0.growth & kGrowthSlow) != 0)) coder = encode_outer_bits(coder, end, z0, e0);
   }
   encode_step(e0, z0, end, coder);
+  full |= coder.low_at_first(before);
 }
 
 // Encodes a round backwards: each lane has the residuals of a block, block `index` of the tile. `first`: the tile's
@@ -240,7 +208,8 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
 template <std::uint32_t kWidth, class Code, int S>
 __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
                                              Code first, const EntryAddresses& addresses, std::uint32_t first_table,
-                                             const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+                                             const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder,
+                                             std::uint32_t& full) {
   if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
     RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
     z.load(7, 1);
@@ -250,7 +219,7 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 #pragma unroll 1
     for (int four = 7; four > 0; --four) {
       ahead.load(max(four - 3, 0), 1);
-      encode_four<4, S, false>(z, addresses, first_table, table_of, end, coder);
+      encode_four<4, S, false>(z, addresses, first_table, table_of, end, coder, full);
       if constexpr (kWidth == kNoteWide) {
         z.from = static_cast<const Code*>(z.from) - 32 * 4;
       } else {
@@ -268,16 +237,16 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
     for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
       z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
     z.first = has_first ? first : z.template at<0>();
-    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
   } else {
     RoundResiduals<kWidth, 32, Code> z(slot, index, active);
 #pragma unroll
     for (int four = 0; four < 8; ++four) z.load(four, four);
     z.first = has_first ? first : z.template at<0>();
     [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (encode_four<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder), ...);
+      (encode_four<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder, full), ...);
     }(std::make_integer_sequence<int, 7>{});
-    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
   }
 }
 
@@ -311,53 +280,64 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
   const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
   const std::size_t slot = std::size_t{chunk} * job.slots + static_cast<std::uint32_t>(span.first);
   auto* const end = reinterpret_cast<std::uint16_t*>(job.streams + (slot + span.count) * stream_slot(sizeof(Code)));
-  LaneCoder coder{kLowestState, 0};
   const auto lanes = static_cast<std::uint32_t>(
       warp_max(static_cast<int>(own.coding == kTileFlags ? kLaneCount : min(own.count, kLaneCount))));
+  LaneCoder coder;
+  std::uint32_t full = lanes_from(lanes), known;  // lanes that begin with kLowestState
 #pragma unroll 1
-  for (std::uint32_t i = span.count; i-- > 0;) {
-    const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
-    if (count == 0) continue;
-    const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
-    const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
-    const auto first_residual = static_cast<Code>(
-        __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
-    const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
+  do {
+    known = full;
+    coder = {first_state(lane, full), 0};
 #pragma unroll 1
-    for (std::uint32_t round = (count + 31) / 32; round-- > 0;) {
-      const std::uint32_t k = 32 * round + lane;
-      const bool active = k < count;
-      const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
-                                              : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
-      const bool has_first = k == 0 && first_coded;
-      const std::uint32_t index = k + (first_coded ? 0 : 1);
-      if (width == kNoteBytes)
-        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
-                                          table_of, end, coder);
-      else if (width == kNoteHalves)
-        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
-                                           table_of, end, coder);
-      else
-        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
-                                         table_of, end, coder);
-    }
-    if (__shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
-      std::uint32_t coded[4];
+    for (std::uint32_t i = span.count; i-- > 0 && full == known;) {
+      const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
+      if (count == 0) continue;
+      const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
+      const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
+      const auto first_residual = static_cast<Code>(
+          __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
+      const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
+#pragma unroll 1
+      for (std::uint32_t round = (count + 31) / 32; round-- > 0 && full == known;) {
+        const std::uint32_t k = 32 * round + lane;
+        const bool active = k < count;
+        const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
+                                                : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+        const bool has_first = k == 0 && first_coded;
+        const std::uint32_t index = k + (first_coded ? 0 : 1);
+        if (width == kNoteBytes)
+          encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                            table_of, end, coder, full);
+        else if (width == kNoteHalves)
+          encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                             table_of, end, coder, full);
+        else
+          encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                           table_of, end, coder, full);
+      }
+      if (full == known && __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
+        const LaneCoder before = coder;
+        std::uint32_t coded[4];
 #pragma unroll
-      for (int w = 0; w < 4; ++w) coded[w] = __shfl_sync(kAllLanes, own.coded[w], static_cast<int>(i));
-      coder = encode_tile_flags<S>(frequencies, box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + i),
-                                   coded, end, coder);
+        for (int w = 0; w < 4; ++w) coded[w] = __shfl_sync(kAllLanes, own.coded[w], static_cast<int>(i));
+        coder = encode_tile_flags<S>(frequencies, box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + i),
+                                     coded, end, coder);
+        full |= coder.low_at_first(before);
+      }
     }
-  }
+  } while (full != known);
   const GroupHead head = group_head(span.count, list_bytes(own.coding, own.count, false), own.special_words);
   const bool any = __any_sync(kAllLanes, own.count != 0 || own.special_words != 0);
   const auto stream_bytes = static_cast<std::uint32_t>(2 * coder.written);
   // the states go in front of the stream, beyond the reach of the first tile's special part
-  if (any && lane < lanes)
-    reinterpret_cast<std::uint32_t*>(job.streams + slot * stream_slot(sizeof(Code)))[lane] = coder.x;
+  std::uint32_t state_words = 0;
+  if (lanes != 0)
+    state_words = pack_states(coder.x, lanes, static_cast<std::uint32_t>(coder.written),
+                              reinterpret_cast<std::uint32_t*>(job.streams + slot * stream_slot(sizeof(Code))));
   if (lane == 0)
     job.groups[std::size_t{chunk} * job.slots + unit] = {
-        any ? head.bytes + 4 * head.special_words + 4 * lanes + (stream_bytes + 3) / 4 * 4 : 0, stream_bytes, lanes};
+        any ? head.bytes + 4 * (head.special_words + state_words) + (stream_bytes + 3) / 4 * 4 : 0, stream_bytes,
+        state_words};
 }
 
 // Groups differ in their number of coded blocks, so each warp takes the next group when it is done.

@@ -28,7 +28,7 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
 }
 
 // Reads the words of a stream forwards, through a ring of four sections in shared memory. The words of the next four
-// steps are in the ring; the section after them is in flight. Words beyond the end are 0.
+// steps are in the ring; the section after them is in flight. Words that a damaged stream takes beyond the end are any.
 inline constexpr std::uint32_t kSectionWords = 64, kRingWords = 4 * kSectionWords;
 struct WordsForth {
   const std::uint32_t* from;
@@ -38,7 +38,7 @@ struct WordsForth {
 
   __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
     const std::uint32_t word = part * kSectionWords + 2 * (threadIdx.x % 32);
-    return word < count ? from[word / 2] : 0;  // the number of words is even
+    return word < count ? from[word / 2] : 0;  // behind an odd number of words is a word of zero
   }
   __device__ __forceinline__ void put(std::uint32_t words) {
     store_word(ring | (sections % 4 * (2 * kSectionWords) + 4 * (threadIdx.x % 32)), words);
@@ -69,7 +69,7 @@ struct WordsForth {
   }
   // Gives words to the lanes whose state is too small, in the order of lanes.
   __device__ __forceinline__ void refill(std::uint32_t& x, bool active) {
-    const bool needs = active && x < kLowestState;
+    const bool needs = active && at != count && x < kLowestState;  // none takes words behind the last
     const std::uint32_t taking = __ballot_sync(kAllLanes, needs);
     const auto below = static_cast<std::uint32_t>(__popc(static_cast<int>(taking & ((1u << threadIdx.x % 32) - 1))));
     if (needs) x = (x << 16) + load_half(ring | ((at + below) * 2 & (2 * kRingWords - 1)));

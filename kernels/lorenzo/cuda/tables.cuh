@@ -31,7 +31,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.x] : job.base.only_frame;
   FrameTables& out = job.tables[blockIdx.x];
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const bool rans = coder_of(frame) == kRans;
+  const bool rans = is_rans(coder_of(frame));
   const std::size_t available =
       frame.payload_bytes < kMostTableBytes ? static_cast<std::size_t>(frame.payload_bytes) : kMostTableBytes;
   for (std::uint32_t i = thread; i < available / 4; i += kTableThreads)

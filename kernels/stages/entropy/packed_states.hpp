@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// States of streams whose encoder begins with the smallest states (docs/format.md, section 14.5), for CPU and GPU.
+// States of streams whose encoder begins with the smallest states (docs/format.md, sections 8.4 and 14.5), for CPU and
+// GPU.
 //
 // After its last word a decoder goes on, until its states are the encoder's first ones. So a lane may begin with state
 // 1, which loses no bits, if no lane is below kLowestState when the encoder writes its first word. A lane that would be
@@ -34,9 +35,10 @@ struct StatePlace {
 };
 static_assert(kLowestState == 1u << 15 && kStateBits == 31);
 
+KFN std::uint32_t place_of(std::uint32_t x) { return static_cast<std::uint32_t>(bit_width(x)) - 1; }
 KFN void put_state(std::uint32_t x, bool has_words, BitWriter& out) {
   const StatePlace first(has_words);
-  const auto place = static_cast<std::uint32_t>(bit_width(x)) - 1;
+  const std::uint32_t place = place_of(x);
   out.put(place - first.lowest, first.bits);
   out.put(x & ((1u << place) - 1), place);
 }

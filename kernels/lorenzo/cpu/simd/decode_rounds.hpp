@@ -32,7 +32,7 @@ template <int kVectors, bool kWhole>
   for (; i < 32 && stepped.may_step(at); ++i) {
     const std::uint32_t *const first = rows.low[near.first[i]], *const second = rows.low[near.second[i]];
     std::uint32_t* const row = rows.low[i];
-    U32 symbol[kVectors], value[kVectors], highest{};
+    U32 symbol[kVectors], value[kVectors], highest{}, lowest = all_of(stepped.lowest_state(at));
     for (int v = 0; v < kVectors; ++v) {
       U32 chosen = all_of(tables.contexts.count);
       if (i != 0) chosen = table.of(load(first + kHeld * v) + load(second + kHeld * v));
@@ -40,7 +40,7 @@ template <int kVectors, bool kWhole>
       const DecodedSymbols decoded = decode_symbols(entries_at(tables.entries, index), x[v]);
       symbol[v] = decoded.symbol;
       value[v] = smallest_narrow(symbol[v]) + decoded.raw;
-      x[v] = take_words(kWhole ? decoded.left : select(part[v], decoded.left, x[v]), part[v], at);
+      x[v] = take_words(kWhole ? decoded.left : select(part[v], decoded.left, x[v]), part[v], at, lowest);
       highest = larger(highest, kWhole ? symbol[v] : where(part[v], symbol[v]));
     }
     for (int v = 0; v < kVectors; ++v) store(row + kHeld * v, value[v]);
@@ -52,12 +52,13 @@ template <int kVectors, bool kWhole>
       decode_outer(code_bits, lanes, i, symbols, rows, states, words);
       return i + 1;
     }
+    lowest = all_of(stepped.lowest_state(at));
     for (int v = 0; v < kVectors; ++v) {
       const auto takes = above(symbol[v], all_of(2 * kDirectSymbols - 1), part[v]);
       const U32 bits = where(takes, raw_bits_of(symbol[v]) - kInnerBits);
       const U32 raw = low_bits(x[v], bits) << kInnerBits;
       store(row + kHeld * v, value[v] + (raw + where(takes, smallest_residual(symbol[v]))));
-      x[v] = take_words(shifted_right(x[v], bits), takes, at);
+      x[v] = take_words(shifted_right(x[v], bits), takes, at, lowest);
     }
   }
   keep_states();

@@ -142,6 +142,11 @@ KFN std::uint32_t encode_steps(const std::uint64_t* table, const RoundIndices& i
       done.store_to(states);
       return left;
     }
+    if (words.is_empty() && at != words.at) [[unlikely]] {
+      if (left % 4 == 0) done.store_to(words.before);
+      words.check_first();
+      if (words.again) return 0;
+    }
     words.at = at;
   }
   held.store_to(states);

@@ -24,9 +24,9 @@ inline constexpr int kMostVectors = static_cast<int>(kLaneCount / kVectorLanes);
 // Bytes that a step may read: for each lane one word for a symbol and two for raw bits, and one vector beyond.
 inline constexpr std::ptrdiff_t kStepBytes = 2 * 32 * 3 + kVectorBytes / 2;
 
-// The states in `part` that are below the lowest take a word each, in the order of lanes.
-KFN U32 take_words(U32 x, Lanes<std::uint32_t> part, const std::uint8_t*& at) {
-  const auto low = above(all_of(kLowestState), x, part);
+// The states in `part` that are below `lowest` take a word each, in the order of lanes.
+KFN U32 take_words(U32 x, Lanes<std::uint32_t> part, const std::uint8_t*& at, U32 lowest = all_of(kLowestState)) {
+  const auto low = above(lowest, x, part);
   const U32 words = next_words(at, low);
   at += 2 * __builtin_popcount(lane_bits(low));
   return shifted_left<16>(x, low) | words;
