@@ -79,7 +79,8 @@ struct EntropyModel {
 
 // A group is large enough that states are about 1 % of its stream, and has at most 32 tiles. Huffman streams have no
 // states.
-inline constexpr std::uint32_t kGroupBits = 8 * 4000, kHuffmanGroupBits = 8 * 4000;
+inline constexpr std::uint32_t kGroupBits = 8 * 4000, kLargeGroupBits = 8 * 12000, kHuffmanGroupBits = 8 * 4000;
+inline constexpr std::uint32_t kFewTilesLog2 = 2;
 
 struct ModelScratch {
   std::uint32_t merged[kLevels * kSymbols];  // counts by level or octave
@@ -157,9 +158,12 @@ KFN std::uint64_t choose_flags(const SymbolCounts& counts, EntropyModel& model) 
   return cost;
 }
 
-// Tiles of a group, from the sampled tiles' cost (1/64 bits of symbols, flags and tables) and raw bits.
+// Tiles of a group, from the sampled tiles' cost (1/64 bits of symbols, flags and tables) and raw bits: 4 KB of a
+// stream, and four tiles or 12 KB.
 KFN std::uint32_t choose_stream_group(std::uint64_t cost, std::uint64_t raw, std::uint64_t tiles) {
-  return choose_group(tiles == 0 ? kGroupBits : (cost / kLogOne + raw) / tiles, kGroupBits);
+  const std::uint64_t bits = tiles == 0 ? kLargeGroupBits : (cost / kLogOne + raw) / tiles;
+  const std::uint32_t log2 = choose_group(bits, kGroupBits), large = choose_group(bits, kLargeGroupBits);
+  return log2 < kFewTilesLog2 ? (large < kFewTilesLog2 ? large : kFewTilesLog2) : log2;
 }
 KFN std::uint32_t choose_huffman_group(std::uint64_t bits, std::uint64_t tiles) {
   return choose_group(tiles == 0 ? kHuffmanGroupBits : bits / tiles, kHuffmanGroupBits);
