@@ -379,8 +379,6 @@ DECODERS = (
     Mutant("states of a stream", LORENZO, "if (states.x[l] < kLowestState || states.x[l] >> kStateBits != 0)",
            "if (states.x[l] >> kStateBits != 0)", HOSTILE),
     Mutant("short states: padding", SHORT_STATES, "(at % 32 == 0 || words[at / 32] >> at % 32 == 0)", "true", HOSTILE),
-    Mutant("short states: words of the flags", LORENZO,
-           "if (words.more() != ((flags & kHasWords) != 0)) return kBadSize;", "", HOSTILE),
     Mutant("short states: no words behind the last", LANES, "bool more() const { return at != end; }",
            "bool more() const { return true; }", HOSTILE),
     Mutant("last states of a stream", LORENZO, "plan.coder == kRansFull ? x != kLowestState : !is_first_state(x)",
