@@ -38,7 +38,8 @@ ENCODED_DIFFERENTLY: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            *("particles_f8_3_runs", "particles_f8_3_runs_padded"),
+            "particles_f8_3_runs",
+            "particles_f8_3_runs_padded",
             *(f"adaptive_{what}" for what in ("f4_empty", "f8_empty", "f4_pointwise", "f2_specials", "f2_update")),
         ),
         "0.1.0: frames that are written as lorenzo have states of as many bits as they need",

@@ -85,7 +85,7 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_STREAMS:
         yield named_frame(*stream_writer.random_frame(random.Random(seed)), seed)
     for seed in HAND_MADE_SHORT_STATES:
-        yield named_frame(*stream_writer.random_frame(random.Random(seed), (stream_writer.SHORT_STATES,)), seed)
+        yield named_frame(*stream_writer.random_frame(random.Random(seed), (encoder.SHORT_STATES,)), seed)
     for seed in HAND_MADE_PARTICLES:
         spec, frame, _ = particles_writer.random_frame(random.Random(seed))
         yield f"made_particles_{spec.dtype}_{seed}", frame, decoder.decode(frame)

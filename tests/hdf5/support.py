@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import decoder
 
 FILTER_ID = 52907
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES = 1, 2, 3, 4, 5
@@ -91,11 +90,6 @@ def field(shape: Sequence[int], dtype: str = "f4", seed: int = 0) -> Array:
 def largest_error(a: Array, b: Array) -> float:
     """Largest difference, in double precision."""
     return float(np.max(np.abs(np.asarray(a, "f8") - np.asarray(b, "f8"))))
-
-
-def derived_version(frame: bytes) -> int:
-    """The format version of a frame of a derived type."""
-    return max(decoder.DERIVED_VERSION, decoder.first_version(frame[8], frame[48:56]))
 
 
 @dataclass(frozen=True)

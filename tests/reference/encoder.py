@@ -36,6 +36,7 @@ VERSIONS = {
     "adaptive": 7,
 }
 MODES = {"outlier": 0, "plain": 1, "fixed": 2}
+SHORT_STATES = 4  # the coder of lorenzo's rans streams since format 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class Spec:
     @property
     def version(self) -> int:
         """Of the format."""
-        if self.codec == "lorenzo" and self.outliers == 4:
+        if self.codec == "lorenzo" and self.outliers == SHORT_STATES:
             return 10
         return 7 if self.bins else VERSIONS[self.codec]
 

@@ -114,6 +114,11 @@ class Header:
         return self.parameters[1]
 
     @property
+    def rans(self) -> bool:
+        """Whether streams are those of rans coders."""
+        return self.coder in (RANS_FULL, RANS)
+
+    @property
     def group_log2(self) -> int:
         return self.parameters[3]
 

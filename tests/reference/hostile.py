@@ -310,7 +310,7 @@ def mutated(seed: int) -> bytes:
         elif seed >= FIRST_PARTICLE_SEED:
             _, frame, _ = particles_writer.random_frame(rng)
         elif seed >= FIRST_STREAM_SEED:
-            _, frame, _ = stream_writer.random_frame(rng, (1, 2, 3, stream_writer.SHORT_STATES)[seed % 4 :][:1])
+            _, frame, _ = stream_writer.random_frame(rng, (1 + seed % 4,))
         else:
             _, frame, _ = packed_choices.random_frame(rng, seed % 4 == 3) if seed % 2 else random_frame(rng)
         first, size = 8 * frame[7], len(frame)

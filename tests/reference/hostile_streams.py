@@ -15,12 +15,11 @@ from functools import partial
 import numpy as np
 
 from . import huffman_writer
-from .encoder import Spec, write_raw
+from .encoder import SHORT_STATES, Spec, write_raw
 from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile
 from .packed_writer import Block, Tile, present, tile_positions, write_tile
 from .stream_writer import (
     ESCAPE,
-    SHORT_STATES,
     Choices,
     GroupParts,
     join_parts,

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import huffman_writer, packed_choices
-from .encoder import Spec, write_header
+from .encoder import SHORT_STATES, Spec, write_header
 from .huffman_writer import symbol_of
 from .packed_writer import Tile, frame_values, present, residuals, tile_positions, write_tile
 
-ESCAPE, SHORT_STATES = 255, 4  # SHORT_STATES: the coder of rans streams since format 10
+ESCAPE = 255
 #: a step in a decoder's order: lane, frequency and first slot of what is taken, bits that come with it, their value
 Step = tuple[int, int, int, int, int]
 
@@ -181,34 +181,43 @@ def round_steps(z: list[list[int]], tables: list[list[int]], spec: Spec, choices
     return steps
 
 
-def write_stream(
-    steps: list[Step], end: int | list[int], log2: int = 10, early: bool = False
-) -> tuple[list[int], list[int]]:
+def write_stream(steps: list[Step], end: int, log2: int = 10, early: bool = False) -> tuple[list[int], list[int]]:
     """States and words of a stream of these steps; `log2`: of the slots.
 
     With `early` the first step's state loses a word that it has room for. A decoder without a check reads the same.
     """
-    states, words = [end] * 32 if isinstance(end, int) else list(end), []
+    return write_lanes(steps, [end] * 32, log2, early)[:2]
+
+
+def write_lanes(
+    steps: list[Step], end: list[int], log2: int = 10, early: bool = False
+) -> tuple[list[int], list[int], list[int]]:
+    """The same of lanes that end with states of their own; and the states before the step that wrote the first word.
+
+    A step is one of several lanes here.
+    """
+    states, words, before, last = list(end), list[int](), list(end), 32
     for number in reversed(range(len(steps))):
         lane, f, start, bits, value = steps[number]
-        x = states[lane]
+        if not words and lane >= last:
+            before = list(states)
+        last, x = lane, states[lane]
         full = x >> 31 - bits > 0 if f == 0 else x >> 31 - log2 - bits >= f
         if full or (early and number == 0):
             words.append(x & 0xFFFF)
             x >>= 16
         x = x << bits | value
         states[lane] = x if f == 0 else (x // f << log2) + x % f + start
-    return states, words[::-1]
+    return states, words[::-1], before
 
 
 def write_short_states(steps: list[Step], lanes: int, rng: random.Random) -> tuple[bytes, list[int]]:
     """States of as many bits as they need, and the words of a stream of these steps."""
     end = [rng.choice((1, 1, 1, 1 << 15)) if lane < lanes else 1 << 15 for lane in range(32)]
-    low = lanes_below_at_first_word(steps, end)
-    while low:
-        end = [1 << 15 if lane in low else x for lane, x in enumerate(end)]
-        low = lanes_below_at_first_word(steps, end)
-    states, words = write_stream(steps, end)
+    states, words, before = write_lanes(steps, end)
+    while words and min(before) < 1 << 15:
+        end = [1 << 15 if small < 1 << 15 else x for small, x in zip(before, end, strict=True)]
+        states, words, before = write_lanes(steps, end)
     bits = [len(words) % 2, int(bool(words))]
     places = [x.bit_length() - 1 for x in states[:lanes]]
     for place in places:
@@ -217,20 +226,6 @@ def write_short_states(steps: list[Step], lanes: int, rng: random.Random) -> tup
         bits += [x >> i & 1 for i in range(place)]
     bits += [0] * (-len(bits) % 32)
     return sum(bit << i for i, bit in enumerate(bits)).to_bytes(len(bits) // 8, "little") if lanes else b"", words
-
-
-def lanes_below_at_first_word(steps: list[Step], end: list[int]) -> set[int]:
-    """Lanes whose states are too small before the step, of all its lanes, that writes the first word."""
-    states, before, last = list(end), list(end), 32
-    for lane, f, start, bits, value in reversed(steps):
-        if lane >= last:
-            before = list(states)
-        last, x = lane, states[lane]
-        if x >> 31 - bits > 0 if f == 0 else x >> 21 - bits >= f:
-            return {other for other, state in enumerate(before) if state < 1 << 15}
-        x = x << bits | value
-        states[lane] = x if f == 0 else (x // f << 10) + x % f + start
-    return set()
 
 
 # ---- 8.3 Group ------------------------------------------------------------------------------------------------------

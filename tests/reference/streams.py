@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import huffman, packed
-from .header import CHAIN, COLUMNS, RANS, RANS_FULL, TILE_SHAPES, Header, require, tile_count
+from .header import CHAIN, COLUMNS, RANS, TILE_SHAPES, Header, require, tile_count
 from .packed import BLOCKS, Bools
 from .parts import Array, parse_directory, unzigzag
 
@@ -103,7 +103,7 @@ def parse_table(bits: Bits, total: int = SUM) -> Table:
 def parse_tables(frame: bytes, header: Header) -> Tables:
     """The first part of the payload."""
     start = header.header_bytes
-    if header.coder not in (RANS, RANS_FULL):
+    if not header.rans:
         require(len(frame) >= start + 4, "no room for tables")
         words = int.from_bytes(frame[start : start + 4], "little")
         require(1 <= words <= 3072 and start + 4 * words <= len(frame), f"tables of {words} words")
@@ -172,7 +172,7 @@ def parse_group(frame: bytes, header: Header, start: int, size: int, present: Bo
             require(all(a < b for a, b in pairwise(blocks)), "listed blocks do not ascend")
             require(blocks[-1] < BLOCKS and bool(present[tile, blocks].all()), "an absent block is listed")
             group.listed[tile] = blocks
-        elif group.coding[tile] == FLAGS and header.coder not in (RANS, RANS_FULL):
+        elif group.coding[tile] == FLAGS and not header.rans:
             bits = np.unpackbits(np.frombuffer(take(16, "flags"), np.uint8), bitorder="little")
             group.listed[tile] = [int(block) for block in np.flatnonzero(bits)]
             require(bool(present[tile, group.listed[tile]].all()), "a flag of an absent block")
@@ -192,7 +192,7 @@ def parse_group(frame: bytes, header: Header, start: int, size: int, present: Bo
             require(head[0] == 0 and head[1] == 0 and head[2] & packed.EXCEPTIONS == 0, "special part with widths")
             require(not part.verbatim.any() or group.coding[tile] == NONE, "a verbatim tile with coded blocks")
             group.special[tile] = part
-    if header.coder not in (RANS, RANS_FULL):
+    if not header.rans:
         group.stream = huffman.parse_stream(data[used:], header)
         return group
     # 6. states, 7. stream

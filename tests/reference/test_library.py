@@ -90,7 +90,7 @@ WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any
 }
 SLOW_WRITERS = {
     "streams": stream_writer.random_frame,
-    "short states": lambda rng: stream_writer.random_frame(rng, (stream_writer.SHORT_STATES,)),
+    "short states": lambda rng: stream_writer.random_frame(rng, (encoder.SHORT_STATES,)),
     "progressive": progressive_writer.random_frame,
     "adaptive": adaptive_writer.random_frame,
 }

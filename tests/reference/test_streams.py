@@ -11,13 +11,13 @@ import random
 import numpy as np
 import pytest
 
-from . import huffman_writer, stream_writer
+from . import encoder, huffman_writer, stream_writer
 from .decoder import decode, parse_header
 from .header import TILE_SHAPES
 from .streams import level, neighbours, raw_bits, smallest
 
 
-@pytest.mark.parametrize("coders", [(1, 1, 2, 3), (stream_writer.SHORT_STATES,)], ids=["first", "short states"])
+@pytest.mark.parametrize("coders", [(1, 1, 2, 3), (encoder.SHORT_STATES,)], ids=["first", "short states"])
 @pytest.mark.parametrize("seed", range(16))
 def test_random_frames(seed: int, coders: tuple[int, ...]) -> None:
     spec, frame, wanted = stream_writer.random_frame(random.Random(seed), coders)

@@ -141,7 +141,6 @@ struct WordWriter {
     at = kForwards ? start : end;
     again = false;
     for (std::uint32_t l = 0; l < kLaneCount; ++l) states.x[l] = first_state(l, full);
-    before = states;
   }
   // Called before each step. `left`: steps of the round that are not done, which are done in fours.
   void begin_step(std::uint32_t left, const LaneStates& states) {

@@ -25,7 +25,8 @@ template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const bool rans = is_rans(job.coder);
   const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
-  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have about eight tiles or more
+  // groups have four tiles or more, but for noise
+  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;
   const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
   unsigned resident = 0;
   const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;

@@ -67,6 +67,21 @@ __device__ __forceinline__ LaneTile finish_tiles(const StreamParams& job, std::u
   return t;
 }
 
+// The facts of tile `i` of a group that its streams need, from the lane that has them.
+template <class Code>
+struct StreamTile {
+  std::uint32_t count, width;  // coded blocks; kNoteBytes, kNoteHalves or kNoteWide
+  bool first_coded;
+  Code first_residual;
+
+  __device__ __forceinline__ StreamTile(const LaneTile& own, std::uint32_t i)
+      : count(__shfl_sync(kAllLanes, own.count, static_cast<int>(i))),
+        width(__shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth),
+        first_coded(__shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0),
+        first_residual(static_cast<Code>(
+            __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)))) {}
+};
+
 // Sizes of a group's parts: bytes of its lists and special parts, bytes of the head, words of the special parts.
 struct GroupHead {
   std::uint32_t lists, specials, bytes, special_words;

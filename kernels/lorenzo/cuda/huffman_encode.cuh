@@ -122,28 +122,25 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
   StreamPosition position;
 #pragma unroll 1
   for (std::uint32_t i = 0; i < span.count; ++i) {
-    const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
-    if (count == 0) continue;
-    const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
-    const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
-    const auto first_residual = static_cast<Code>(
-        __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
+    const StreamTile<Code> tile(own, i);
+    if (tile.count == 0) continue;
     const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
     std::uint32_t state = 0;
 #pragma unroll 1
-    for (std::uint32_t round = 0; round < (count + 31) / 32; ++round) {
-      const std::uint32_t k = 32 * round + lane, waits = k + (first_coded ? 0 : 1);
-      const bool active = k < count;
+    for (std::uint32_t round = 0; round < (tile.count + 31) / 32; ++round) {
+      const std::uint32_t k = 32 * round + lane, waits = k + (tile.first_coded ? 0 : 1);
+      const bool active = k < tile.count;
       Code z[32];
       if (active) {
-        read_residuals(from, width, waits, z);
+        read_residuals(from, tile.width, waits, z);
       } else {
 #pragma unroll
         for (int n = 0; n < 32; ++n) z[n] = kDirectSymbols;
       }
-      if (k == 0 && first_coded) z[0] = first_residual;
+      if (k == 0 && tile.first_coded) z[0] = tile.first_residual;
       Code next = __shfl_down_sync(kAllLanes, z[0], 1);
-      if (lane == 31) next = k + 1 < count ? first_of_block<Code>(from, width, waits + 1) : Code{kDirectSymbols};
+      if (lane == 31)
+        next = k + 1 < tile.count ? first_of_block<Code>(from, tile.width, waits + 1) : Code{kDirectSymbols};
       write_round(codes, z, next, active, state, words, gaps, position);
     }
   }

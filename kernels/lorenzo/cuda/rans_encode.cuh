@@ -173,8 +173,7 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
 template <int kAt, int S, bool kFirst, class Residuals>
 __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
                                             std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
-                                            LaneCoder& coder, std::uint32_t& full) {
-  const LaneCoder before = coder;
+                                            LaneCoder& coder) {
   constexpr bool kStarts = kFirst && kAt == 0;
   const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
     return entry_address<kAt + kStep, S, kFirst>(z, addresses, first_table, table_of);
@@ -187,10 +186,7 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
              z0 = kStarts ? z.first : z.template at<kAt>();
   if (__any_sync(kAllLanes, ((e3.growth | e2.growth | e1.growth | (kStarts ? 0 : e0.growth)) & kGrowthSlow) != 0)) {
     coder = encode_slow(coder, end, z0, z1, z2, z3, a0, a1, a2, a3, kStarts ? 1 : 0);
-    if constexpr (!kStarts) {
-      full |= coder.low_at_first(before);
-      return;
-    }
+    if constexpr (!kStarts) return;
   } else {
     encode_step(e3, z3, end, coder);
     encode_step(e2, z2, end, coder);
@@ -200,6 +196,14 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
     if (__any_sync(kAllLanes, (e0.growth & kGrowthSlow) != 0)) coder = encode_outer_bits(coder, end, z0, e0);
   }
   encode_step(e0, z0, end, coder);
+}
+// encode_four(), and to `full` the lanes that must begin with kLowestState.
+template <int kAt, int S, bool kFirst, class Residuals>
+__device__ __forceinline__ void encode_checked(const Residuals& z, const EntryAddresses& addresses,
+                                               std::uint32_t first_table, const TableOfSum& table_of,
+                                               std::uint16_t* end, LaneCoder& coder, std::uint32_t& full) {
+  const LaneCoder before = coder;
+  encode_four<kAt, S, kFirst>(z, addresses, first_table, table_of, end, coder);
   full |= coder.low_at_first(before);
 }
 
@@ -219,7 +223,7 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 #pragma unroll 1
     for (int four = 7; four > 0; --four) {
       ahead.load(max(four - 3, 0), 1);
-      encode_four<4, S, false>(z, addresses, first_table, table_of, end, coder, full);
+      encode_checked<4, S, false>(z, addresses, first_table, table_of, end, coder, full);
       if constexpr (kWidth == kNoteWide) {
         z.from = static_cast<const Code*>(z.from) - 32 * 4;
       } else {
@@ -237,16 +241,16 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
     for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
       z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
     z.first = has_first ? first : z.template at<0>();
-    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
+    encode_checked<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
   } else {
     RoundResiduals<kWidth, 32, Code> z(slot, index, active);
 #pragma unroll
     for (int four = 0; four < 8; ++four) z.load(four, four);
     z.first = has_first ? first : z.template at<0>();
     [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (encode_four<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder, full), ...);
+      (encode_checked<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder, full), ...);
     }(std::make_integer_sequence<int, 7>{});
-    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
+    encode_checked<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
   }
 }
 
@@ -290,29 +294,25 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
     coder = {first_state(lane, full), 0};
 #pragma unroll 1
     for (std::uint32_t i = span.count; i-- > 0 && full == known;) {
-      const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
-      if (count == 0) continue;
-      const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
-      const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
-      const auto first_residual = static_cast<Code>(
-          __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
+      const StreamTile<Code> tile(own, i);
+      if (tile.count == 0) continue;
       const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
 #pragma unroll 1
-      for (std::uint32_t round = (count + 31) / 32; round-- > 0 && full == known;) {
+      for (std::uint32_t round = (tile.count + 31) / 32; round-- > 0 && full == known;) {
         const std::uint32_t k = 32 * round + lane;
-        const bool active = k < count;
+        const bool active = k < tile.count;
         const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
                                                 : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
-        const bool has_first = k == 0 && first_coded;
-        const std::uint32_t index = k + (first_coded ? 0 : 1);
-        if (width == kNoteBytes)
-          encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+        const bool has_first = k == 0 && tile.first_coded;
+        const std::uint32_t index = k + (tile.first_coded ? 0 : 1);
+        if (tile.width == kNoteBytes)
+          encode_round<kNoteBytes, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
                                             table_of, end, coder, full);
-        else if (width == kNoteHalves)
-          encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
-                                             table_of, end, coder, full);
+        else if (tile.width == kNoteHalves)
+          encode_round<kNoteHalves, Code, S>(from, index, active, has_first, tile.first_residual, addresses,
+                                             first_table, table_of, end, coder, full);
         else
-          encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+          encode_round<kNoteWide, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
                                            table_of, end, coder, full);
       }
       if (full == known && __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
