@@ -168,7 +168,7 @@ def version_problems(registry: dict[str, Any]) -> Iterator[str]:
         yield f"the reference decoder reads format versions up to {decoder.FORMAT_VERSION}"
     versions_with_news = {codec["min_format_version"] for codec in registry["codecs"]}
     versions_with_news |= {decoder.CARRIED_VERSION, decoder.DERIVED_VERSION, records.RECORDS_VERSION}
-    versions_with_news |= {decoder.SHORT_STATES_VERSION}
+    versions_with_news |= {decoder.SHORT_STATES_VERSION, decoder.PARTS_VERSION}
     if max(versions_with_news) != registry["format_version"]:
         yield f"nothing came with format version {registry['format_version']}"
 

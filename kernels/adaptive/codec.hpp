@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "adaptive/plan.hpp"
 #include "core/level.hpp"
@@ -21,10 +22,19 @@ struct AdaptiveSizes {
 
 struct AdaptiveCoders {
   const TileCoder* units;
-  // Trains a model for the chunk and returns the approximate bits of all symbols. Allocates; may throw std::bad_alloc.
-  // With an origin, taps and weights are those of its frame; only contexts and tables are trained.
-  double (*train)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, AdaptiveModel& model);
+  // Estimates the bits of a part with its axes, to compare them. Allocates, as the next functions; may throw
+  // std::bad_alloc.
+  double (*rate)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values);
+  // Chooses a predictor for the part and trains its weights.
+  void (*choose)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values,
+                 AdaptiveTraining& training);
+  // Trains the contexts and the tables of its model, and returns the approximate bits of all symbols.
+  // With an origin the model is that of its frame, and `activity` is empty.
+  double (*finish)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values,
+                   std::vector<float>& activity, AdaptiveModel& model);
   AdaptiveSizes (*sizes)(const AdaptivePlan& plan);
+  // Finds folds of a part that is a line (train/fold.hpp).
+  Folds (*find_folds)(const AdaptiveGrid& line, Dtype dtype, const void* values);
 };
 PYF_LEVEL_TABLE(AdaptiveCoders, kAdaptiveCoders, adaptive_coders)
 

@@ -40,7 +40,7 @@ AdaptiveGrid make_adaptive_grid(const Shape& shape, std::uint64_t values, bool a
   grid.values = values;
   if (values == 0) return grid;
   const Axes axes(shape);
-  grid.components = axes.components;
+  grid.components = grid.stride = axes.components;
   const std::uint64_t of_component = values / axes.components;
   if (axes.rank < 2) {
     grid.nx = of_component;

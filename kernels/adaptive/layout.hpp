@@ -72,8 +72,9 @@ struct Dense {
     return (std::size_t{z} * rows + y) * columns + x;
   }
 };
-// kKept: the value is decoded from the origin and must keep its r.
-enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2, kKept = 3 };
+// kKept: the value is decoded from the origin and must keep its r. kAbsent: a place without a value, in the last tiles
+// of a folded grid.
+enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2, kKept = 3, kAbsent = 4 };
 
 struct Lattice {
   std::uint32_t shift_z, shift_y, shift_x;

@@ -31,10 +31,30 @@ KFN std::uint32_t unit_log2_of(double bits, std::uint64_t tiles) {
   return log2;
 }
 
+// What a part begins with: its offset.
+inline constexpr std::uint32_t kPayloadHead = 8;
+// The axes of a frame whose payload begins with a head for each part.
+inline constexpr std::uint8_t kPartAxes = 2;
+inline constexpr std::uint8_t kPartsVersion = 11;  // the format version that brought them
+// The head of a part. bits: the row of its axes, 16 bits; their rows, 13 bits; log2 of the tiles of a unit, 3 bits.
+struct PartHead {
+  std::uint32_t bits, words;  // words: the part's size
+
+  KFN PartHead(std::uint32_t b, std::uint32_t w) : bits(b), words(w) {}
+  KFN PartHead(const TileAxes& axes, std::uint32_t unit_log2, std::uint32_t w)
+      : bits(axes.row | axes.rows << 16 | unit_log2 << 29), words(w) {}
+  KFN TileAxes axes() const { return {bits & 0xFFFF, bits >> 16 & 0x1FFF}; }
+  KFN std::uint32_t unit_log2() const { return bits >> 29; }
+};
+inline constexpr std::uint32_t kPartHead = 8;
+
 // A unit: u32 number of 16-bit words of its stream, then bits: tiles with masks if the model has masks, states. Then
 // words, and verbatim values.
 inline constexpr std::uint32_t kUnitHead = 4;
 inline constexpr std::uint32_t kMostUnitBitWords = most_state_words(kTileRows) + words_of_bits(1u << kMostTilesLog2);
+
+// Other axes than the array's own must have this share of the estimated bits.
+inline constexpr double kBetterAxes = 0.97;
 
 // The caller's choices.
 struct AdaptiveChoice {
@@ -55,9 +75,16 @@ struct KeptTile {
   std::vector<std::uint8_t> flags, stored;
   bool masks = false;
 };
+// What a trainer has found: a predictor with its weights, the activity of each tile, and estimated bits of all tiles.
+struct AdaptiveTraining {
+  AdaptiveModel model;
+  std::vector<float> activity;
+  double bits = 0;
+};
+
 // Tiles compute with r: a value is offset + step * r.
 struct AdaptivePlan : Plan {
-  AdaptiveGrid tiles;
+  AdaptiveGrid tiles;  // of a part
   double offset = 0;
   std::uint64_t start = 0, stop = 0;  // of the values to decode
   // r and kind of each value. A decoder of an origin stores them in decoded_*. An encoder reads origin_*, and keeps the

@@ -2,9 +2,11 @@
 // The step and the offset of a chunk (FORMAT.md), for encoders on CPU and GPU.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "core/target.hpp"
 
@@ -31,6 +33,35 @@ KFN bool choose_scale(bool single, double bound, double low, double high, double
   return step > 4 * static_cast<double>(std::numeric_limits<float>::min()) &&
          1 / step <= std::numeric_limits<double>::max();
 }
+
+// The finite values of a part but for its sentinel: their middle is its offset. Of equal values any order gives the
+// same.
+template <class T>
+class PartRange {
+ public:
+  KFN PartRange(bool has_sentinel, std::uint64_t sentinel)
+      : fill_(has_sentinel ? std::bit_cast<T>(static_cast<Bits>(sentinel)) : std::numeric_limits<T>::quiet_NaN()) {}
+
+  KFN void add(T x) {
+    const bool counts =
+        (x < std::numeric_limits<T>::infinity()) & (x > -std::numeric_limits<T>::infinity()) & (x != fill_);
+    low = counts && x < low ? x : low;
+    high = counts && x > high ? x : high;
+  }
+  // 0 without any values; a value of the type.
+  KFN double middle() const {
+    if (!(low <= high)) return 0;
+    const double both = static_cast<double>(low) / 2 + static_cast<double>(high) / 2;
+    return static_cast<double>(static_cast<T>(both)) + 0.0;
+  }
+
+  T low = std::numeric_limits<T>::infinity(), high = -low;
+
+ private:
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+  T fill_;
+};
 
 // A prediction plus a code is hardly ever exactly 0, but zeros must come back as zeros. Whether the zeros are so many
 // that they are coded as special values; otherwise they are stored verbatim.

@@ -214,12 +214,14 @@ struct CodedStep {
 };
 
 // The encoder's closed loop. t: the numbers to code; masks: of the lanes in `bits` that have a special value, a value
-// to be stored, and one that must keep its r.
+// to be stored, one that must keep its r, and none (kAbsent): such a lane codes what is nearly the mean of its
+// neighbours, or else stores a value whose t is 0.
 template <class Step>
 PYF_ON_LANES CodedStep code_step(const Step& step, const Expected& e, const Floats& t, const Floats& unit,
                                  const Floats& per_unit, std::uint32_t bits, std::uint32_t sentinel,
-                                 std::uint32_t wanted_exact, std::uint32_t kept) {
-  const Floats difference = t - e.value;
+                                 std::uint32_t wanted_exact, std::uint32_t kept, std::uint32_t absent) {
+  Floats difference = t - e.value;
+  if (absent != 0) difference = select(condition_of_bits(absent), step.stand_in() - e.value, difference);
   const Ints fits = absolute(difference) < Floats::all(kFarthest);
   const std::uint32_t exact = (wanted_exact | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
   const Floats code = nearest(difference * per_unit);

@@ -9,6 +9,13 @@
 
 #include "core/target.hpp"
 
+// Functions that all threads of a team call.
+#if defined(__CUDACC__)
+#define PYF_ON_TEAM __device__
+#else
+#define PYF_ON_TEAM
+#endif
+
 PYF_BEGIN_TARGET
 
 struct Alone {

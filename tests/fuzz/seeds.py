@@ -120,6 +120,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
     """Frames of the reference writers, which make choices that our encoder never makes, and those that are refused."""
     sys.path.insert(0, str(GOLDEN.parent))
     from reference import (
+        adaptive_parts_writer,
         adaptive_writer,
         bins_writer,
         encoder,
@@ -138,6 +139,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
         "particles": particles_writer.random_frame,
         "progressive": progressive_writer.random_frame,
         "adaptive": adaptive_writer.random_frame,
+        "parts": adaptive_parts_writer.random_frame,
         "bins": bins_writer.random_frame,
     }
     frames = [(f"{name}_{n}", make(random.Random(n))[1]) for name, make in writers.items() for n in range(count)]

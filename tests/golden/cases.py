@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder
+from reference import adaptive_grid, decoder
 
 import pyfilter
 from pyfilter.registry import registry
@@ -57,13 +57,15 @@ class GoldenCase:
     fill: Any = None
     #: what the array was before it was written to in part
     before: Array | None = None
+    #: adaptive: whether the payload has parts with heads
+    parts: bool = False
 
     @property
     def version(self) -> int:
         """Of the format, of the frame that the codec makes; these updates make the range smaller."""
         with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
         is_rans = isinstance(self.codec, pyfilter.Lorenzo) and self.codec.coder == "rans"
-        parameters = bytes((with_bins, decoder.RANS if is_rans else 0))
+        parameters = bytes((with_bins, decoder.RANS if is_rans else adaptive_grid.PARTS if self.parts else 0))
         first = decoder.first_version(self.codec.spec().id, parameters)
         if self.values.dtype.kind in "cb" or self.values.dtype.str[1:] == "f2":
             return max(first, decoder.DERIVED_VERSION)
@@ -533,6 +535,55 @@ def adaptive_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("adaptive_f4_pointwise", signed((40, 64), "f4", 5), pyfilter.Adaptive(pointwise_relative=0.02))
 
 
+def folded(count: int, row: int, rows: int, dtype: str) -> Array:
+    """A line that is rough along rows of a plane, or of a volume with planes of `rows` rows, and smooth across them."""
+    i, rough = np.arange(count), np.array([v % 401 - 200 for v in noise(2 * row, 7)], np.int64)
+    x, y, z = i % row, i // row % (rows or count), i // (row * (rows or count))
+    whole = 20 * np.array([v % 64 for v in noise(count)], np.int64)
+    for number, along in enumerate((2 * y + z, 2 * z - y)):
+        length = 19 + 8 * number
+        at = along % (2 * length)
+        whole += rough[x + number * row] * np.where(at < length, 1, -1) * (at % length) * (length - at % length)
+    found: Array = (whole.astype(np.float64) / 4096).astype(dtype)
+    return found
+
+
+def parts_cases() -> Iterator[GoldenCase]:
+    """Adaptive: a part for each component, lines that are folded into planes and volumes."""
+
+    def case(name: str, values: Array, codec: pyfilter.Codec, fill: Any = None, before: Any = None) -> GoldenCase:
+        return GoldenCase(f"adaptive_{name}", values, codec, fill, before, parts=True)
+
+    coarse = pyfilter.Adaptive(absolute=0.05)
+    fine = pyfilter.Adaptive(absolute=0.02, predictor="regression")
+    smooth = pyfilter.Adaptive(absolute=0.2, predictor="interpolation")
+    apart = np.array([0, 1000, -200])
+    for dtype, count in (("f4", 3), ("f8", 2)):  # components with fewer than 2048 values share a part
+        lines = (swell((2050, 3), "f8") + apart)[:, :count].astype(dtype)
+        yield case(f"{dtype}_parts", lines, fine)
+    lines = (swell((2050, 3), "f8") + apart).astype("f4")
+    yield case("f4_parts_interpolation", lines[:, :2], smooth)
+    holes = with_bits(lines, specials("f4"))
+    holes[100:150, 1], holes[:, 2] = -999, -999
+    yield case("f4_parts_declared", holes, fine, np.float32(-999))
+    yield case("f4_parts_planes", swell((50, 41, 2), "f4"), pyfilter.Adaptive(absolute=0.02))
+    yield case("f4_parts_volumes", swell((9, 15, 16, 2), "f4"), pyfilter.Adaptive(absolute=0.02))
+    yield case("c8_parts", lines[:1024].astype("c8"), fine)
+    before = swell((2050, 2), "f4")
+    before[:8] = 300
+    after = before.copy()
+    after[:8] = 1
+    relative = pyfilter.Adaptive(relative=2.0**-13, predictor="regression")
+    yield case("f4_parts_update", after, relative, before=before)
+    yield case("f4_folded_plane", folded(4129, 37, 0, "f4"), coarse)
+    yield case("f4_folded_volume", folded(4501, 36, 9, "f4"), coarse)
+    special = with_bits(folded(4100, 43, 0, "f4"), specials("f4"))
+    special[1000:1100] = special[-30:-3] = -999
+    special[-2:] = math.nan, math.inf
+    interpolation = pyfilter.Adaptive(absolute=0.05, predictor="interpolation")
+    yield case("f4_folded_specials", special, interpolation, np.float32(-999))
+
+
 def update_cases() -> Iterator[GoldenCase]:
     """Chunks whose largest values were written over: kept values carry the bound of the range that was."""
     kinds: tuple[tuple[str, pyfilter.Codec], ...] = (
@@ -671,5 +722,5 @@ def cases() -> list[GoldenCase]:
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
-        *update_cases(), *adaptive_cases(), *complex_cases(), *bool_cases(), *half_cases(),
+        *update_cases(), *adaptive_cases(), *parts_cases(), *complex_cases(), *bool_cases(), *half_cases(),
     ]  # fmt: skip

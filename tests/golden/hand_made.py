@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from reference import (
+    adaptive_parts_writer,
     adaptive_writer,
     bins_writer,
     decoder,
@@ -59,6 +60,12 @@ HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 
 HAND_MADE_ADAPTIVE = (0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 38, 49, 76, 112)
 
 
+#: seeds of `adaptive_parts_writer.random_frame` likewise
+HAND_MADE_PARTS = (
+    *(43, 67, 96, 185, 205, 298, 360, 380, 385, 449, 450, 471, 526, 539, 544, 549, 566, 597, 619, 647, 697),
+)
+
+
 #: seeds of `bins_writer.random_frame` likewise
 HAND_MADE_BINS = (
     *(5, 13, 65, 66, 118, 232, 256, 285, 307, 318, 326, 329, 357, 437, 444, 555, 579, 592, 609, 623),
@@ -95,6 +102,9 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_ADAPTIVE:
         spec, frame, _ = adaptive_writer.random_frame(random.Random(seed))
         yield f"made_adaptive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for seed in HAND_MADE_PARTS:
+        spec, frame, _ = adaptive_parts_writer.random_frame(random.Random(seed))
+        yield f"made_adaptive_parts_{spec.dtype}_{seed}", frame, decoder.decode(frame)
     for case in bounded_half_cases(waves((70,), "f4").astype("f2")):  # bfloat16: the same f32, rounded otherwise
         if case.name in BFLOAT16_TOO:
             frame = hostile_tools.seal(hostile_tools.patch(case.encode(), 9, "B", decoder.BF16))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import adaptive_grid, adaptive_model, bins, bins_writer, decoder, packed, progressive, records
+from reference import adaptive, adaptive_grid, adaptive_model, bins, bins_writer, decoder, packed, progressive, records
 
 import pyfilter
 from pyfilter.registry import registry
@@ -32,6 +32,7 @@ from .hand_made import (
     HAND_MADE_BINS,
     HAND_MADE_PACKED,
     HAND_MADE_PARTICLES,
+    HAND_MADE_PARTS,
     HAND_MADE_PROGRESSIVE,
     HAND_MADE_SHORT_STATES,
     HAND_MADE_STREAMS,
@@ -155,6 +156,7 @@ def test_names() -> None:
         **{1: HAND_MADE, 2: HAND_MADE_PACKED, 3: HAND_MADE_STREAMS, 4: HAND_MADE_PARTICLES, 5: HAND_MADE_PROGRESSIVE},
         7: HAND_MADE_ADAPTIVE + HAND_MADE_BINS,
         10: HAND_MADE_SHORT_STATES,
+        11: HAND_MADE_PARTS,
     }
     for version, seeds in by_version.items():
         for seed in seeds:
@@ -184,7 +186,7 @@ ADAPTIVE = 7
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 2_500_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 2_750_000
 
 
 def test_all_of_the_format_is_there() -> None:
@@ -202,7 +204,7 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.PARTICLES, "v4"),
         (decoder.PROGRESSIVE, "v5"),
         *((codec, "v6") for codec in range(1, 7) if codec != decoder.PARTICLES),
-        (decoder.ADAPTIVE, "v7"),
+        *((decoder.ADAPTIVE, version) for version in ("v7", "v11")),
         (decoder.LOSSLESS, "v7"),
         *((codec, "v7") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was adaptive
         *((codec, "v10") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was lorenzo
@@ -300,21 +302,28 @@ def test_writing_never_overwrites(tmp_path: Path) -> None:
 
 
 def test_all_of_adaptive_is_there() -> None:
-    """Kinds of tiles with up to three refining passes, masks, components, both orders of axes, units of many tiles."""
+    """Kinds of tiles with up to three refining passes, masks, components, all axes, folds, units of many tiles."""
     headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in OF_VALUES]
     found: set[tuple[Any, ...]] = set()
     for frame, h in headers:
         if h.codec == decoder.ADAPTIVE and not h.raw:
-            grid = adaptive_grid.make_grid(h.dims, h.parameters[1])
-            model = adaptive_model.parse_model(frame, h, grid.kind, h.header_bytes + 8)
-            found |= {("passes", grid.kind, len(model.passes)), ("masks", grid.kind, model.masks)}
-            found |= {("axes", grid.axes), ("components", grid.components > 1), ("unit", h.parameters[2])}
-            found |= {("dtype", grid.kind, h.dtype.itemsize), ("classes", len(model.passes[0].thresholds) > 0)}
-    wanted: set[tuple[Any, ...]] = {("passes", kind, passes) for kind in (1, 2, 3) for passes in (1, 2, 3, 4)}
-    wanted |= {("masks", kind, masks) for kind in (1, 2, 3) for masks in (False, True)}
-    wanted |= {("dtype", kind, size) for kind in (1, 2, 3) for size in (4, 8)}
-    wanted |= {("unit", log2) for log2 in range(5)}
-    wanted |= {(what, there) for what in ("axes", "components", "classes") for there in (False, True)}
+            parts = adaptive.payload_parts(frame, h)
+            found.add(("parts", h.parameters[1] == adaptive_grid.PARTS, len(parts) > 1))
+            for grid, unit_log2, data in parts:
+                model = adaptive_model.parse_model(data, h, grid.kind, 8)
+                kind = (grid.part is not None, grid.row > 0, grid.kind)
+                found |= {("passes", *kind, len(model.passes)), ("masks", *kind, model.masks)}
+                found |= {("axes", grid.part is not None, grid.axes), ("unit", grid.part is not None, unit_log2)}
+                found |= {("dtype", *kind, h.dtype.itemsize), ("classes", len(model.passes[0].thresholds) > 0)}
+                found |= {("components", grid.components > 1), ("values", grid.values > 0)}
+    kinds = [(part, False, kind) for part in (False, True) for kind in (1, 2, 3)] + [(True, True, 2), (True, True, 3)]
+    wanted: set[tuple[Any, ...]] = {("passes", *kind, passes) for kind in kinds for passes in (1, 2, 3, 4)}
+    wanted |= {("masks", *kind, masks) for kind in kinds for masks in (False, True)}
+    wanted |= {("dtype", *kind, size) for kind in kinds for size in (4, 8)}
+    wanted |= {("unit", part, log2) for part in (False, True) for log2 in range(5)}
+    wanted |= {("axes", part, axes) for part in (False, True) for axes in (0, 1)}
+    wanted |= {("parts", False, False), ("parts", True, False), ("parts", True, True)}
+    wanted |= {(what, there) for what in ("components", "classes", "values") for there in (False, True)}
     assert found == wanted
 
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames of Adaptive that the reference writer makes, for same_bytes.py."""
+"""Cases of Adaptive for same_bytes.py: frames that the reference writer makes; components, and lines with lags."""
 
 from __future__ import annotations
 
 import random
 
-from reference import adaptive_writer
+import numpy as np
+from numpy.typing import NDArray
+from reference import adaptive_parts_writer, adaptive_writer
 from reference.encoder import Spec
 
+import pyfilter
 from gpu.group import Group
 
 
@@ -27,4 +30,36 @@ def written(count: int) -> Group:
             sentinel=rng.choice((None, 0x7FC00000)),
         )
         group.check_frames([adaptive_writer.write_parts(spec, rng).join()])
+        if seed % 6 == 0:
+            group.check_frames([adaptive_parts_writer.random_frame(rng)[1]])
+    return group
+
+
+def lattice(rng: np.random.Generator, count: int, row: int, rows: int, dtype: str) -> NDArray[np.floating]:
+    """A line of values in the order of a lattice: alike one row apart, and one plane of `rows` rows (0: no planes)."""
+    at, place = np.arange(count), rng.normal(size=row) + 0.3 * rng.normal(size=(max(rows, 1), row))
+    found = place[at // row % max(rows, 1), at % row] + 0.01 * np.sin(at // (row * max(rows, 1)))
+    return (found + 0.003 * rng.normal(size=count)).astype(dtype)
+
+
+def parts(every: int) -> Group:
+    """Folded lines and components, with other kinds of tiles in each component, special values, and batches."""
+    group, rng = Group("adaptive, parts"), np.random.default_rng(22)
+    lags = ((4099, 77, 0), (70_001, 5000, 0), (30_011, 40, 24), (60_000, 64, 9), (9001, 33, 60), (140_001, 65_535, 0))
+    for number, (count, row, rows) in enumerate(lags[:: 1 if every < 4 else 2]):
+        for dtype in ("f4", "f8"):
+            line = lattice(rng, count, row, rows, dtype)
+            missing = line.copy()
+            missing[rng.integers(0, count, count // 20)] = np.nan
+            missing[-3:] = 0, np.inf, 1e30
+            three = np.stack([line, lattice(rng, count, 90, 0, dtype), rng.normal(size=count)], axis=1).astype(dtype)
+            for predictor in ("auto", "regression", "interpolation"):
+                effort = ("fast", "best")[number % 2]
+                codec = pyfilter.Adaptive(absolute=(0.3, 0.01)[number % 2], predictor=predictor, effort=effort)
+                group.check(line, codec, None, 1 + number % 3)
+                group.check(missing, codec, np.nan, 2)
+                group.check(three, codec, None, 2)
+    for shape in ((2048, 7), (2047, 3), (50, 60, 2), (6, 20, 30, 3), (3, 4, 12, 30, 2), (4, 30, 20, 33)):
+        values = np.cumsum(rng.standard_normal(shape), axis=0).astype(np.float32)
+        group.check(values, pyfilter.Adaptive(absolute=0.05), None, 2)
     return group

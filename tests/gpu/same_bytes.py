@@ -262,6 +262,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
             group.check(values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1)
         yield group
     yield adaptive_cases.written(600 // every)
+    yield adaptive_cases.parts(every)
     if every == 1 and not quick:
         group = Group("adaptive, many units")
         for shape in ((150, 260, 200), (3000, 1500), (2_000_003,)):

@@ -58,6 +58,7 @@ ADAPTIVE = "kernels/adaptive/cpu/unit_decode.hpp"
 STATES = "kernels/stages/entropy/packed_states.hpp"
 SHORT_STATES, LANES = "kernels/lorenzo/states.hpp", "kernels/lorenzo/cpu/lanes.hpp"
 MODEL = "kernels/adaptive/model_read.hpp"
+PARTS, FOLDS = "kernels/adaptive/payload.cpp", "kernels/adaptive/grid.hpp"
 BINS = "kernels/lossless/cpu/binned_unit.hpp"
 BIN_MODEL = "kernels/lossless/binned_read.hpp"
 BIN_PARTS = "kernels/lossless/binned_model.hpp"
@@ -407,6 +408,11 @@ DECODERS = (
     Mutant("adaptive: verbatim values", ADAPTIVE,
            "if (stored.failed || stored.end - stored.at >= 4) return kBadStoredValues;",
            "if (stored.failed || stored.end - stored.at > 4) return kBadStoredValues;", HOSTILE),
+    Mutant("adaptive: parts fill the payload", PARTS, "return at == payload_bytes ? kOk :",
+           "return at <= payload_bytes ? kOk :", HOSTILE),
+    Mutant("adaptive: rows of folded lines", FOLDS, "return axes.row >= kLeastFoldRow &&", "return axes.row >= 8 &&",
+           HOSTILE),
+    Mutant("adaptive: lags of folded lines", FOLDS, "         2 * lag <= values;", "         lag <= values;", HOSTILE),
     Mutant("adaptive: levels of contexts ascend", MODEL, "if (end <= level || end > kContextLevels) return false;",
            "if (end < level || end > kContextLevels) return false;", HOSTILE),
     Mutant("bins: index of a dictionary", BINS, "if (memory.numbers[i] >= model.map.entries) return kBadPlace;",

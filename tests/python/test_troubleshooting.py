@@ -215,7 +215,7 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
     "is another project's": overwritten,
     "is needed here and not installed: pip install": lambda path: without_matplotlib(),
     "is the input itself": lambda path: command("compress", path, path, "--lossless"),
-    "needs pyfilter >=": lambda path: damage(path, lambda frame: frame[:4] + b"\x0b\x03\x01" + frame[7:]),
+    "needs pyfilter >=": lambda path: damage(path, lambda frame: frame[:4] + b"\x0c\x03\x01" + frame[7:]),
     "NetCDF: Filter error: undefined filter encountered": (
         lambda path: program("ncdump", path, path=str(path.parent))
     ),

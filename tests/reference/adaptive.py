@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reference decoder: section 14 of docs/format.md, adaptive frames.
 
-adaptive_grid.py has 14.1, adaptive_model.py 14.2 and 14.3. Neighbours: decoder.py calls `decode_adaptive`; streams.py
-has the tables and steps that 14 takes from section 8; adaptive_writer.py writes what this reads.
+adaptive_grid.py has the tiles of 14.1, adaptive_model.py 14.2 and 14.3, adaptive_unit.py 14.5. Neighbours: decoder.py
+calls `decode_adaptive`; adaptive_writer.py and adaptive_parts_writer.py write what this reads.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .adaptive_grid import LINE, PLANE, VOLUME, Grid, make_grid
+from .adaptive_grid import LINE, PARTS, PLANE, VOLUME, Grid, make_grid
 from .adaptive_model import (
     LEVELS,
     NEAR,
     RANGES,
-    SUM,
     Floats,
     Model,
     Pass,
@@ -29,16 +28,14 @@ from .adaptive_model import (
     parse_model,
     refining_features,
 )
+from .adaptive_unit import Origin, Symbols, Unit
 from .header import Header, require
 from .parts import Array, parse_directory
-from .streams import ESCAPE, LOWEST, Bits, Stream, Table, raw_bits, smallest
 
 Ints = NDArray[np.int64]
 
-INNER, MOST_SYMBOL = 3, 79
 CODED, SENTINEL, STORED = 0, 1, 2  # kinds of values
 TURNS = (0, 1, 2, 4, 3, 5, 6, 7)  # parities in the order of their turns, the known one first
-EXACT, ORIGIN = 254, 253
 FARTHEST, MOST_SIZE, TAME = 262143.0, 1 << 20, 2.0**64
 LEAD_TRAIL = {PLANE: (4, 4), VOLUME: (2, 2), LINE: (24, 0)}
 
@@ -56,96 +53,6 @@ def fma(a: Array, b: Array, c: Array) -> Floats:
     error = (p - (s - t)) + (c - t)
     nudge = np.isfinite(s) & np.isfinite(error) & (error != 0) & (s.view(np.int64) & 1 == 0)
     return np.where(nudge, np.nextafter(s, np.where(error > 0, np.inf, -np.inf)), s).astype(np.float32)
-
-
-# ---- 14.5 Unit ------------------------------------------------------------------------------------------------------
-
-
-class Symbols(Protocol):
-    """What a tile takes from its unit."""
-
-    header: Header
-
-    def flag(self, lane: int, frequency: int) -> bool: ...
-
-    def residuals(self, lanes: list[int], tables: list[Table]) -> tuple[dict[int, int], dict[int, Any]]: ...
-
-
-class Unit(Stream):
-    """A unit's stream and its stored values."""
-
-    def __init__(self, data: bytes, rows: int, tiles: int, model: Model, header: Header) -> None:
-        require(len(data) >= 4, "unit is too small for its head")
-        count = int(np.frombuffer(data, "<u4", 1)[0])
-        bits = Bits(data[4:])
-        self.masks = bits.take(tiles) if model.masks else 0
-        states = []
-        for _ in range(rows):
-            place = 15 + bits.take(4) if count else bits.take(5)
-            require(place < 31, "a state is out of range")
-            states.append(1 << place | bits.take(place))
-        require(bits.take(-bits.at % 32) == 0, "padding of states is not zero")
-        first = 4 + bits.at // 8
-        last = first + 2 * count + 2 * (count % 2)
-        require(last <= len(data), "unit is too small for its words")
-        require(not any(data[first + 2 * count : last]), "padding of a stream is not zero")
-        super().__init__(states, [int(x) for x in np.frombuffer(data, "<u2", count, first)])
-        self.stored, self.header = data[last:], header
-
-    def take(self, dtype: np.dtype[Any]) -> Any:
-        require(len(self.stored) >= dtype.itemsize, "too few stored values")
-        value = np.frombuffer(self.stored, dtype, 1)[0]
-        self.stored = self.stored[dtype.itemsize :]
-        return value
-
-    def refill(self, lane: int) -> None:
-        if self.at < len(self.words):
-            super().refill(lane)
-
-    def large_symbol(self, lane: int, table: Table) -> tuple[int, int]:
-        """A symbol of 4096 slots and its inner bits."""
-        x = self.states[lane]
-        s = table.slots[x % SUM]
-        x = table.frequencies[s] * (x // SUM) + x % SUM - table.starts[s]
-        r = 0 if s == ESCAPE else min(raw_bits(s), INNER)
-        self.states[lane] = x >> r
-        self.refill(lane)
-        return s, x & (1 << r) - 1
-
-    def residuals(self, lanes: list[int], tables: list[Table]) -> tuple[dict[int, int], dict[int, Any]]:
-        """Steps 2 to 4: residuals, and of other lanes what is stored, by lane."""
-        symbols = {y: self.large_symbol(y, table) for y, table in zip(lanes, tables, strict=True)}
-        stored: dict[int, Any] = {}
-        for y in lanes:
-            if symbols[y][0] == ESCAPE:
-                s = self.outer(y, 8)
-                if s in (EXACT, ORIGIN):
-                    stored[y] = self.take(self.header.dtype if s == EXACT else np.dtype("<f4"))
-                    del symbols[y]
-                    if s == ORIGIN:
-                        stored[y] = Origin(stored[y])
-                    continue
-                require(s <= MOST_SYMBOL, f"symbol {s} behind an escape")
-                symbols[y] = s, self.outer(y, min(raw_bits(s), INNER))
-        found = {}
-        for y, (s, inner) in symbols.items():
-            require(s <= MOST_SYMBOL, f"symbol {s}")
-            found[y] = smallest(s) + inner
-            if raw_bits(s) > INNER:
-                found[y] += self.outer(y, raw_bits(s) - INNER) << INNER
-        return found, stored
-
-    def end(self) -> None:
-        require(self.at == len(self.words), "words behind the stream")
-        require(all(x in (1, LOWEST) for x in self.states), "a state does not end where it started")
-        require(len(self.stored) < 4 and not any(self.stored), "bytes behind the stored values")
-
-
-@dataclass
-class Origin:
-    """A stored r."""
-
-    r: np.float32
 
 
 # ---- 14.4 Passes ----------------------------------------------------------------------------------------------------
@@ -361,34 +268,69 @@ def states_of(grid: Grid, model: Model) -> int:
     return 32 if len(model.passes) > 1 and grid.kind != LINE else grid.most_rows
 
 
+# ---- 14.1 Payload ---------------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of a payload, or a payload that has no heads."""
+
+    grid: Grid
+    unit_log2: int
+    data: bytes  # from its offset on
+
+
+def payload_parts(frame: bytes, header: Header) -> list[Part]:
+    """What a payload is made of."""
+    start, grid = header.header_bytes, make_grid(header.dims, header.parameters[1])
+    if header.parameters[1] != PARTS:
+        return [Part(grid, header.parameters[2], frame[start:])]
+    at = start + 8 * grid.part_count
+    require(at <= len(frame), "no room for the heads of parts")
+    found = []
+    for number, (bits, words) in enumerate(struct.iter_unpack("<2I", frame[start:at])):
+        row, rows, unit_log2 = bits & 0xFFFF, bits >> 16 & 0x1FFF, bits >> 29
+        require(grid.allows(row, rows), f"part {number} has rows of {row}, planes of {rows} rows")
+        require(unit_log2 <= 4, f"part {number} has units of 2^{unit_log2} tiles")
+        require(at + 4 * words <= len(frame), f"no room for part {number}")
+        found.append(Part(grid.of_part(number, row, rows), unit_log2, frame[at : at + 4 * words]))
+        at += 4 * words
+    require(at == len(frame), "parts do not fill the payload")
+    return found
+
+
+def decode_part(part: Part, header: Header, found: Array) -> None:
+    """Put its values into `found`, the bit patterns of all values."""
+    grid, unit_log2, data = part
+    require(len(data) >= 8, "no room for an offset")
+    offset = float(np.frombuffer(data, "<f8", 1)[0])
+    require(math.isfinite(offset), f"offset {offset}")
+    model = parse_model(data, header, grid.kind, 8)
+    start, per_unit = 8 + 4 * model.words, 1 << unit_log2
+    offsets, uniform = parse_directory(data, header, start, -(-grid.tiles // per_unit))
+    require(not uniform.any(), "a uniform unit")
+    start += 4 * offsets.size
+    unit: Unit | None = None
+    for number, places in enumerate(grid.places() if grid.tiles else ()):
+        if number % per_unit == 0:
+            if unit is not None:
+                unit.end()
+            first, last = (start + 4 * int(offset_) for offset_ in offsets[number // per_unit :][:2])
+            tiles = min(per_unit, grid.tiles - number)
+            unit = Unit(data[first:last], states_of(grid, model), tiles, model, header)
+        assert unit is not None
+        has_masks = bool(unit.masks >> number % per_unit & 1)
+        values = decode_tile(places, unit, has_masks, model, grid, offset)
+        kept = (places >= 0) & (places < found.size)
+        found[places[kept]] = values[kept]
+    if unit is not None:
+        unit.end()
+
+
 def decode_adaptive(frame: bytes, header: Header) -> Array:
     """The payload of an adaptive frame."""
     require(np.dtype(header.dtype).kind == "f", f"an adaptive frame of {header.dtype}")
-    grid = make_grid(header.dims, header.parameters[1])
-    start = header.header_bytes
-    require(start + 8 <= len(frame), "no room for an offset")
-    offset = float(np.frombuffer(frame, "<f8", 1, start)[0])
-    require(math.isfinite(offset), f"offset {offset}")
-    model = parse_model(frame, header, grid.kind, start + 8)
-    start += 8 + 4 * model.words
-    per_unit = 1 << header.parameters[2]
-    offsets, uniform = parse_directory(frame, header, start, -(-grid.tiles // per_unit))
-    require(not uniform.any(), "a uniform unit")
-    start += 4 * offsets.size
     found = np.zeros(header.value_count, f"<u{header.dtype.itemsize}")
-    unit: Unit | None = None
     with np.errstate(all="ignore"):
-        for number, places in enumerate(grid.places() if grid.tiles else ()):
-            if number % per_unit == 0:
-                if unit is not None:
-                    unit.end()
-                first, last = (start + 4 * int(offset_) for offset_ in offsets[number // per_unit :][:2])
-                tiles = min(per_unit, grid.tiles - number)
-                unit = Unit(frame[first:last], states_of(grid, model), tiles, model, header)
-            assert unit is not None
-            has_masks = bool(unit.masks >> number % per_unit & 1)
-            values = decode_tile(places, unit, has_masks, model, grid, offset)
-            found[places[places >= 0]] = values[places >= 0]
-        if unit is not None:
-            unit.end()
+        for part in payload_parts(frame, header):
+            decode_part(part, header, found)
     return found.view(header.dtype).reshape(header.dims)

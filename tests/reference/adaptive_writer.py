@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .adaptive import EXACT, ORIGIN, Origin, decode_tile, states_of
-from .adaptive_grid import make_grid
+from .adaptive import decode_tile, states_of
+from .adaptive_grid import Grid, make_grid
 from .adaptive_model import Model, Pass, candidates, parse_model
+from .adaptive_unit import EXACT, ORIGIN, Origin
 from .encoder import Spec, write_header
 from .header import CorruptFrame, Header, parse_header
 from .huffman_writer import symbol_of
@@ -260,16 +261,22 @@ class Parts:
     units: list[UnitParts]
 
     def join(self, model: bytes | None = None, units: list[bytes] | None = None) -> bytes:
+        payload = self.payload(model, units)
+        return write_header(self.spec, len(payload)) + payload
+
+    def payload(self, model: bytes | None = None, units: list[bytes] | None = None) -> bytes:
         units = [unit.join() for unit in self.units] if units is None else units
         offsets = np.cumsum([0, *(len(unit) // 4 for unit in units)]).tolist()
         payload = struct.pack("<d", self.offset) + (self.model.join() if model is None else model)
-        payload += struct.pack(f"<{len(offsets)}I", *offsets) + b"".join(units)
-        return write_header(self.spec, len(payload)) + payload
+        return payload + struct.pack(f"<{len(offsets)}I", *offsets) + b"".join(units)
 
 
-def write_parts(spec: Spec, rng: random.Random, most_bits: int = 12) -> Parts:
-    """A frame of random choices; with weights that make a value too large smaller ones are taken."""
-    grid = make_grid(spec.dims, spec.axes)
+def write_parts(spec: Spec, rng: random.Random, most_bits: int = 12, grid: Grid | None = None) -> Parts:
+    """A frame of random choices; with weights that make a value too large smaller ones are taken.
+
+    With a grid it is the part of a frame that this grid is of.
+    """
+    grid = grid or make_grid(spec.dims, spec.axes)
     header = parse_header(write_header(spec, 1 << 20))
     masks = spec.sentinel is not None and rng.random() < 0.8
     offset = rng.choice((0.0, -0.0, rng.uniform(-1e3, 1e3)))
@@ -277,13 +284,13 @@ def write_parts(spec: Spec, rng: random.Random, most_bits: int = 12) -> Parts:
         bits = random_model(rng, grid.kind, masks, most_bits)
         model = parse_model(bits.join(), header, grid.kind, 0)
         try:
-            return Parts(spec, offset, bits, random_units(spec, rng, header, model, offset))
+            return Parts(spec, offset, bits, random_units(spec, rng, grid, model, offset))
         except CorruptFrame:
             most_bits -= 3
 
 
-def random_units(spec: Spec, rng: random.Random, header: Header, model: Model, offset: float) -> list[UnitParts]:
-    grid, units = make_grid(spec.dims, spec.axes), []
+def random_units(spec: Spec, rng: random.Random, grid: Grid, model: Model, offset: float) -> list[UnitParts]:
+    header, units = parse_header(write_header(spec, 1 << 20)), []
     recorder, masks = Recorder(rng, header), 0
 
     def within_masks(last: int) -> int:

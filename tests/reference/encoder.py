@@ -88,6 +88,8 @@ class Spec:
         """Of the format."""
         if self.codec == "lorenzo" and self.outliers == SHORT_STATES:
             return 10
+        if self.codec == "adaptive" and self.axes == 2:
+            return 11
         return 7 if self.bins else VERSIONS[self.codec]
 
     @property

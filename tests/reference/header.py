@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .adaptive_grid import make_grid
+from .adaptive_grid import PARTS, least_bytes, make_grid
 
 
 class FrameError(Exception):
@@ -42,10 +42,10 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
-CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION, SHORT_STATES_VERSION = 6, 7, 8, 10
+CARRIED_VERSION, BINS_VERSION, DERIVED_VERSION, SHORT_STATES_VERSION, PARTS_VERSION = 6, 7, 8, 10, 11
 RANS_FULL, RANS = 1, 4  # coders of lorenzo (parameter byte 1) with states of 32 bits, and of as many as they need
 BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and values of its largest unit
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
@@ -160,6 +160,8 @@ def first_version(codec: int, parameters: bytes) -> int:
     """The first version of the format that has such frames."""
     if codec == LORENZO and parameters[1] == RANS:
         return SHORT_STATES_VERSION
+    if codec == ADAPTIVE and parameters[1] == PARTS:
+        return PARTS_VERSION
     return BINS_VERSION if codec == LOSSLESS and parameters[0] == BINS else FIRST_VERSIONS[codec]
 
 
@@ -256,8 +258,7 @@ def parse_header(frame: bytes) -> Header:
     entries = 0 if header.bins else -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
     if codec == ADAPTIVE and not header.raw:
-        rows = make_grid(header.dims, header.parameters[1]).most_rows
-        smallest = 20 + entries * (8 + 4 * -(-5 * rows // 32))
+        smallest = least_bytes(header.dims, parameters[1], parameters[2])
     if header.bins and not header.raw:
         smallest = 8 + 12 * -(-header.value_count // MOST_UNIT_VALUES)
     if codec == PROGRESSIVE and not header.raw:
@@ -272,8 +273,9 @@ def check_parameters(codec: int, parameters: bytes, dims: tuple[int, ...]) -> No
     """The bytes at offset 48."""
     rank = len(dims)
     if codec == ADAPTIVE:
-        axes = 1 if len(make_grid(dims, 0).dims) >= 4 else 0
-        require(parameters[0] == 1 and parameters[1] <= axes and parameters[2] <= 4, f"parameters {parameters!r}")
+        axes = (0, 1, PARTS) if len(make_grid(dims, 0).dims) >= 4 else (0, PARTS)
+        log2 = 0 if parameters[1] == PARTS else 4
+        require(parameters[0] == 1 and parameters[1] in axes and parameters[2] <= log2, f"parameters {parameters!r}")
         require(not any(parameters[3:]), "reserved parameters")
         return
     if codec in (HIERARCHICAL_DELTA, LORENZO):

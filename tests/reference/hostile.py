@@ -16,9 +16,11 @@ from dataclasses import replace
 from functools import partial
 
 from . import (
+    adaptive_parts_writer,
     adaptive_writer,
     bins_writer,
     hostile_adaptive,
+    hostile_adaptive_parts,
     hostile_bins,
     hostile_derived,
     hostile_packed,
@@ -263,6 +265,7 @@ def crafted() -> Iterator[Hostile]:
         hostile_particles.crafted,
         hostile_progressive.crafted,
         hostile_adaptive.crafted,
+        hostile_adaptive_parts.crafted,
         hostile_bins.crafted,
         hostile_derived.crafted,
     )
@@ -286,6 +289,7 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield from hostile_particles.small_frames()
     yield from hostile_progressive.small_frames()
     yield from hostile_adaptive.small_frames()
+    yield from hostile_adaptive_parts.small_frames()
     yield from itertools.islice(hostile_bins.small_frames(), 2)
     yield from hostile_derived.small_frames()
 
@@ -295,13 +299,16 @@ FIRST_PARTICLE_SEED = 1000  # and from which on those of particles
 FIRST_PROGRESSIVE_SEED = 2000  # and from which on those of progressive
 FIRST_ADAPTIVE_SEED = 3000  # and from which on those of adaptive
 FIRST_BINS_SEED = 4000  # and from which on those of lossless with bins
+FIRST_PARTS_SEED = 5000  # and from which on those of adaptive with heads of parts
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        if seed >= FIRST_BINS_SEED:
+        if seed >= FIRST_PARTS_SEED:
+            _, frame, _ = adaptive_parts_writer.random_frame(rng)
+        elif seed >= FIRST_BINS_SEED:
             _, frame, _ = bins_writer.random_frame(rng)
         elif seed >= FIRST_ADAPTIVE_SEED:
             _, frame, _ = adaptive_writer.random_frame(rng)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .encoder import Spec, write_header
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 CORRUPT, TRUNCATED, TOO_NEW = "corrupt", "truncated", "too_new"
 
 

@@ -76,12 +76,16 @@ class Library:
         self.check(self.c.pyf_decode_range(frame, len(frame), start, stop, values, value_bytes))
         return values.raw[:value_bytes]
 
-    def encode(self, request: Request, values: NDArray[Any]) -> bytes:
+    def encode(self, request: Request, values: NDArray[Any], old: bytes | None = None) -> bytes:
+        """`old`: the frame that these values were decoded from before some were changed."""
         capacity, used = self.c.pyf_max_frame_bytes(byref(request)), c_size_t()
         frame = ctypes.create_string_buffer(capacity)
         values = np.ascontiguousarray(values)
-        code = self.c.pyf_encode(byref(request), values.ctypes.data, values.nbytes, frame, capacity, byref(used))
-        self.check(code)
+        given, made = (byref(request), values.ctypes.data, values.nbytes), (frame, capacity, byref(used))
+        if old is None:
+            self.check(self.c.pyf_encode(*given, *made))
+        else:
+            self.check(self.c.pyf_encode_updated(*given, old, len(old), *made))
         return frame.raw[: used.value]
 
 

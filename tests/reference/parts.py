@@ -23,7 +23,7 @@ def parse_directory(
 ) -> tuple[Ints, NDArray[np.bool_]]:
     """Offsets of the tiles (one more than tiles, in words from the end of the directory) and which are uniform.
 
-    Of lorenzo frames (8.1) those of groups, from ``start`` on.
+    Of lorenzo frames (8.1) those of groups, from ``start`` on. ``frame`` ends where the last tile does.
     """
     start = header.header_bytes if start is None else start
     entries = tile_count(header) if entries is None else entries
@@ -34,7 +34,7 @@ def parse_directory(
     require(offsets[0] == 0, f"directory begins at {offsets[0]}")
     require(bool((np.diff(offsets) >= 0).all()), "directory decreases")
     total = start + 4 * raw.size + 4 * int(offsets[-1])
-    require(header.frame_bytes == total, f"frame_bytes {header.frame_bytes}, by the directory {total}")
+    require(len(frame) == total, f"{len(frame)} bytes, by the directory {total}")
     return offsets, uniform[:-1]
 
 

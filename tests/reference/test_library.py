@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from . import (
+    adaptive_parts_writer,
     adaptive_writer,
     bins_writer,
     encoder,
@@ -93,6 +94,7 @@ SLOW_WRITERS = {
     "short states": lambda rng: stream_writer.random_frame(rng, (encoder.SHORT_STATES,)),
     "progressive": progressive_writer.random_frame,
     "adaptive": adaptive_writer.random_frame,
+    "adaptive parts": adaptive_parts_writer.random_frame,
 }
 
 
@@ -143,6 +145,7 @@ def check_ranges(
         ("progressive", 6),
         ("streams", 4),
         ("adaptive", 6),
+        ("adaptive parts", 6),
         ("bins", 40),
     ],
 )
@@ -210,6 +213,7 @@ MUTATED = [
     (hostile.FIRST_PROGRESSIVE_SEED, 40),
     (hostile.FIRST_ADAPTIVE_SEED, 40),
     (hostile.FIRST_BINS_SEED, 200),
+    (hostile.FIRST_PARTS_SEED, 60),
 ]
 
 

@@ -58,7 +58,7 @@ inline void sample_wave(const Work& w, const Lattice& lattice, std::uint32_t eve
   Place place(wave.layout, lattice.lengths);
   SampleCounters counters(every);
   for (std::uint32_t step = 0; step < wave.layout.steps(); ++step, place.next()) {
-    const std::uint32_t bits = w.steps.coded[step] & ~(w.steps.wanted_sentinel[step] | w.steps.wanted_exact[step]);
+    const std::uint32_t bits = w.steps.coded[step] & ~w.steps.special(step);
     if (bits == 0) continue;
     const Ints borders = place.border(wave.kind);
     const std::uint32_t on_border = bits & ~bits_of_condition(borders == Ints::all(0));
@@ -87,7 +87,7 @@ inline void sample_refining(Work& w, const Lattice& lattice, std::uint32_t every
     spread_targets(w, lattice, turn);
     refining.find_candidates(parity_of_turn(refining.shape.kind, turn), distance);
     each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t lanes, const Ints&) {
-      const std::uint32_t bits = lanes & ~(w.steps.wanted_sentinel[number] | w.steps.wanted_exact[number]);
+      const std::uint32_t bits = lanes & ~w.steps.special(number);
       const std::uint32_t taken = take_every(bits, counters.every, counters.inside);
       if (taken == 0) return;
       const std::uint32_t rest = rest_tap(*refining.list, true, refining.shape.kind, refining.parity);
@@ -113,7 +113,7 @@ class ContextSampler {
   template <class Step>
   KFN void take(std::uint32_t number, const Step& step, std::uint32_t coded, std::vector<ContextSample>& samples) {
     if (!has_distances_) begin_turn();
-    const std::uint32_t bits = coded & ~(step.mask() | w_.steps.exact[number]);
+    const std::uint32_t bits = coded & ~(step.mask() | w_.steps.exact[number] | w_.steps.absent[number]);
     const auto count = static_cast<std::uint32_t>(__builtin_popcount(bits));
     if (counter_ + count < every_of_turn_) {
       counter_ += count;

@@ -41,11 +41,12 @@ class CpuTiles {
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
           const std::uint64_t first = tile.row(z, y);
+          const std::uint32_t count = plan_.tiles.existing(first, tile.length(y));
           std::uint32_t row = 0;
-          for (std::uint32_t x = 1; x < tile.length(y); ++x)
+          for (std::uint32_t x = 1; x < count; ++x)
             row += activity_of(value_at<T>(values_, first + (x - 1) * tile.value_stride),
                                value_at<T>(values_, first + x * tile.value_stride), inverse);
-          sum += row + tile.length(y) / 2;
+          sum += row + count / 2;
         }
       activity[number] = static_cast<float>(sum);
     }
@@ -149,7 +150,8 @@ class CpuTiles {
     if (mark_misfits<T>(plan_, tile, values_, work_.dense) != 0) return false;
     const PassModel& pass = model.passes[0];
     work_.wave.set_neighbours(pass, causal_taps(model.kind), causal_codes(model.kind), range_taps(model.kind));
-    record_turn<T>(work_, Lattice(work_.dense, model.kind, pass.log2), 1, tile, values_, coded_.masks, r, stored);
+    record_turn<T>(plan_, work_, Lattice(work_.dense, model.kind, pass.log2), 1, tile, values_, coded_.masks, r,
+                   stored);
     return true;
   }
 

@@ -67,16 +67,22 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       float* const to = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       std::memset(kinds + d.lengths[y], kCoded, d.columns - d.lengths[y]);  // of no value: copied with the others
+      const std::uint32_t count = plan.tiles.existing(from, d.lengths[y]);
+      if (count != d.lengths[y]) {
+        std::memset(to + count, 0, sizeof(float) * (d.lengths[y] - count));
+        std::memset(kinds + count, kAbsent, d.lengths[y] - count);
+        others = true;
+      }
       if (plain) {
         std::uint32_t largest = 0;  // bits of the magnitude: NaN is the largest
-        for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        for (std::uint32_t x = 0; x < count; ++x) {
           to[x] = scale.normalised(value_at<T>(values, from + x));
           largest = std::max(largest, std::bit_cast<std::uint32_t>(to[x]) & 0x7FFFFFFF);
         }
-        std::memset(kinds, kCoded, d.lengths[y]);
+        std::memset(kinds, kCoded, count);
         if (largest < std::bit_cast<std::uint32_t>(kFarthest)) continue;
       }
-      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+      for (std::uint32_t x = 0; x < count; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
         float t = 0;
         const ValueKind kind = scale.kind_of(value, &t);
@@ -101,10 +107,11 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
       const std::uint64_t from = tile.row(z, y);
       const float* const r = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      const std::uint32_t count = plan.tiles.existing(from, d.lengths[y]);
       if (tile.value_stride == 1 && !plan.has_sentinel) {
         std::uint64_t largest = 0;  // bits of the largest error: NaN is the largest
         ValueBits<T> least = static_cast<ValueBits<T>>(~ValueBits<T>{0});
-        for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        for (std::uint32_t x = 0; x < count; ++x) {
           const T value = value_at<T>(values, from + x), decoded = scale.reconstructed(r[x]);
           const double error = static_cast<double>(value) - static_cast<double>(decoded);
           largest = std::max(largest, std::bit_cast<std::uint64_t>(error) & ~std::uint64_t{0} >> 1);
@@ -112,7 +119,7 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
         }
         if (largest <= std::bit_cast<std::uint64_t>(scale.bound) && least != 0) continue;
       }
-      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+      for (std::uint32_t x = 0; x < count; ++x) {
         if (kinds[x] != kCoded) continue;
         if (scale.fits(value_at<T>(values, from + x * tile.value_stride), r[x])) continue;
         kinds[x] = kExact;
@@ -124,8 +131,9 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
 
 // Appends the records of a turn and its verbatim values.
 template <class T>
-inline void record_turn(Work& w, const Lattice& lattice, std::uint32_t turn, const AdaptiveTile& tile,
-                        const void* values, bool masks, UnitRecords& r, std::uint8_t*& stored) {
+inline void record_turn(const AdaptivePlan& plan, Work& w, const Lattice& lattice, std::uint32_t turn,
+                        const AdaptiveTile& tile, const void* values, bool masks, UnitRecords& r,
+                        std::uint8_t*& stored) {
   const Steps& s = w.steps;
   each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t coded, const Ints&) {
     r.steps[r.step_count++] = {coded, masks ? 1u : 0u};
@@ -167,7 +175,8 @@ inline void record_turn(Work& w, const Lattice& lattice, std::uint32_t turn, con
       const LatticePoint point = step.point(lane);
       const std::uint64_t index = tile.row(point.z << lattice.shift_z, point.y << lattice.shift_y) +
                                   (std::uint64_t{point.x} << lattice.shift_x) * tile.value_stride;
-      std::memcpy(stored, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
+      const T value = index < plan.tiles.values ? value_at<T>(values, index) : static_cast<T>(plan.offset);
+      std::memcpy(stored, &value, sizeof(T));
       stored += sizeof(T);
     }
   });
@@ -191,7 +200,7 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
     if (attempt != 0) w.dense.all_coded = false;
     const auto no_samples = [](std::uint32_t, std::uint32_t, const auto&, std::uint32_t) {};
     encode_passes(w, model, no_samples, [&](const Lattice& lattice, std::uint32_t turn) {
-      record_turn<T>(w, lattice, turn, tile, values, masks, r, stored);
+      record_turn<T>(plan, w, lattice, turn, tile, values, masks, r, stored);
     });
     if (mark_misfits<T>(plan, tile, values, w.dense) == 0) return masks;
     if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);

@@ -21,7 +21,10 @@ struct Steps {
   float *ranges, *distances;
   std::int32_t *codes, *sets, *levels;
   // masks of lanes, for each step: coded; special among these; wanted: requested by the encoder
-  std::uint32_t *coded, *sentinel, *exact, *origin, *wanted_sentinel, *wanted_exact, *kept;
+  std::uint32_t *coded, *sentinel, *exact, *origin, *wanted_sentinel, *wanted_exact, *kept, *absent;
+
+  // Lanes of a step whose value is no sample.
+  std::uint32_t special(std::uint32_t step) const { return wanted_sentinel[step] | wanted_exact[step] | absent[step]; }
 };
 
 // Memory of a thread.
@@ -37,7 +40,7 @@ struct Work {
 
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
-    return 4 * (2 * kMostWaveFloats + 2 * kDense + 6 * kLanes + 7 * kMostSteps + Refining::kMostMasks + kMaskMargin) +
+    return 4 * (2 * kMostWaveFloats + 2 * kDense + 6 * kLanes + 8 * kMostSteps + Refining::kMostMasks + kMaskMargin) +
            2 * kDense + 1024;
   }
   explicit Work(void* scratch) {
@@ -64,6 +67,7 @@ struct Work {
     take(steps.exact, kMostSteps);
     take(steps.origin, kMostSteps);
     take(steps.kept, kMostSteps);
+    take(steps.absent, kMostSteps);
     take(steps.wanted_sentinel, kMostSteps);
     take(steps.wanted_exact, kMostSteps);
     take(dense.kinds, kDense);
@@ -179,6 +183,7 @@ inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) 
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
   std::memset(w.steps.kept, 0, 4 * steps);
+  std::memset(w.steps.absent, 0, 4 * steps);
   each_run(w, lattice, turn, [&](const Run& run) {
     for (std::uint32_t k = 0; k < run.count; ++k)
       w.steps.targets[run.target + k * kRows] = w.dense.values[run.at + k * run.by];
@@ -192,6 +197,7 @@ inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) 
       if (kind == kSentinel) w.steps.wanted_sentinel[first + k] |= own;
       if (kind == kKept) w.steps.kept[first + k] |= own;
       if (kind == kExact) w.steps.wanted_exact[first + k] |= own;
+      if (kind == kAbsent) w.steps.absent[first + k] |= own;
     }
   });
 }
@@ -216,7 +222,7 @@ inline void fill_with_targets(Work& w, const Lattice& lattice, std::uint32_t tur
   std::memset(w.steps.coded, 0, 4 * std::size_t{steps_of(w)});
   each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t bits, const Ints& active) {
     Floats t = Floats::load(w.steps.targets + std::size_t{number} * kRows);
-    const std::uint32_t special = (w.steps.wanted_sentinel[number] | w.steps.wanted_exact[number]) & bits;
+    const std::uint32_t special = w.steps.special(number) & bits;
     if (special != 0) t = select(condition_of_bits(special), step.stand_in(), t);
     w.steps.coded[number] = bits;
     step.store(bits, active, t);
@@ -236,7 +242,7 @@ KFN void encode_turn(Work& w, const Lattice& lattice, std::uint32_t turn, const 
     const std::uint32_t sentinel = s.wanted_sentinel[number] & bits;
     step.mask() = sentinel;
     const CodedStep coded = code_step(step, e, Floats::load(s.targets + at), unit, per_unit, bits, sentinel,
-                                      s.wanted_exact[number], s.kept[number] & bits);
+                                      s.wanted_exact[number], s.kept[number] & bits, s.absent[number] & bits);
     s.coded[number] = bits;
     s.exact[number] = coded.exact;
     s.origin[number] = coded.origin;

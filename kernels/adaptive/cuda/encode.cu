@@ -5,10 +5,9 @@
 #include <iterator>
 #include <vector>
 
+#include "adaptive/cuda/batch_axes.cuh"
 #include "adaptive/cuda/driver.cuh"
 #include "adaptive/cuda/encode_params.cuh"
-#include "adaptive/cuda/planes.cuh"
-#include "adaptive/train/sample.hpp"
 #include "core/api.hpp"
 #include "core/cuda/derived.cuh"
 #include "core/cuda/memory.cuh"
@@ -39,63 +38,6 @@ __global__ void __launch_bounds__(kCopyThreads)
 constexpr std::uint64_t kTrainingPart = 8, kCodingPart = 16, kChunkPart = 6;
 constexpr std::uint32_t kMostTogether = usual_size(16384, 3);
 
-std::uint32_t most_record_steps(const AdaptiveGrid& grid) {
-  std::uint32_t most = 0;
-  for (std::uint32_t levels = 0; levels <= kTriedLevels; ++levels) {
-    std::uint32_t steps = 0;
-    for (std::uint32_t p = 0; p <= levels; ++p) {
-      const LargestTile tile(grid, levels - p);
-      const Refinement r(grid.kind, tile.planes, tile.rows, tile.columns);
-      steps +=
-          p != 0 ? (r.classes() - 1) * r.steps() : make_layout(grid.kind, tile.planes, tile.rows, tile.columns).steps();
-    }
-    most = std::max(most, steps);
-  }
-  return most;
-}
-
-void set_order(EncodeOrder& order, const Request& request, std::uint64_t count, bool across) {
-  order.grid = make_adaptive_grid(request.shape, count, across);
-  order.tiles = static_cast<std::uint32_t>(order.grid.tiles());
-  order.scratch = scratch_shape_of(order.grid);
-  order.records = {LargestTile(order.grid, 0).cells(), most_record_steps(order.grid),
-                   static_cast<std::uint32_t>(dtype_bytes(request.dtype) / 4)};
-  if (order.grid.kind == TileKind::volume) {
-    const LargestTile tile(order.grid, 0);
-    order.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, tile.columns).period());
-  }
-  order.tile_words = 3 * std::size_t{order.records.cells} + 64;
-}
-
-// The most samples of each kind that a block's chunk has.
-SampleMemorySizes sample_sizes_of(const AdaptiveEncode& job) {
-  SampleMemorySizes most;
-  for (std::uint32_t i = 0; i < job.orders; ++i) {
-    const AdaptiveGrid& grid = job.order[i].grid;
-    const SampleSizes sizes(grid);
-    const std::uint32_t sampled = sizes.sampled_tiles(job.choice.fast);
-    for (const bool refining : {false, true})
-      for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
-        const std::size_t samples =
-            std::size_t{sampled} *
-            most_samples(grid, refining, log2, sizes.every_sample(sampled, share_of_pass(grid.kind, refining, log2)));
-        most.samples = std::max(most.samples, samples);
-      }
-    const auto add_contexts = [&](std::uint32_t trials, std::uint32_t tiles, double wanted) {
-      std::size_t of_tile = 0;
-      for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2)
-        of_tile += most_context_samples(grid, log2, sizes.every_context(tiles, wanted));
-      most.contexts = std::max(most.contexts, trials * tiles * of_tile);
-    };
-    const std::uint32_t first = sizes.first_tried(grid), tried = std::max(first, sizes.tried());
-    add_contexts(kMostTrials, (first + 1) / 2, sizes.wanted_in_trial(job.choice.fast));
-    add_contexts(3, (tried + 1) / 2, sizes.wanted_in_trial(job.choice.fast));
-    add_contexts(1, sizes.finished_tiles(), sizes.wanted_at_end());
-  }
-  most.slot_bytes = std::max(most.samples * sizeof(Sample), most.contexts * sizeof(ContextSample));
-  return most;
-}
-
 class AdaptiveBatch {
  public:
   AdaptiveBatch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count,
@@ -106,33 +48,26 @@ class AdaptiveBatch {
         encoders_(encoders),
         stream_(static_cast<cudaStream_t>(batch.stream)),
         slot_(Arrays::padded(max_frame_bytes(request))) {
-    job_.taps = adaptive_taps(make_adaptive_grid(request.shape, count, false).kind);
+    for (const TileKind kind : {TileKind::line, TileKind::plane, TileKind::volume})
+      job_.taps[tile_kind_index(kind)] = adaptive_taps(kind);
     job_.choice = {request.parameters[0], request.parameters[1] != 0};
     job_.values = count;
-    job_.orders = make_adaptive_grid(request.shape, count, true).across ? 2 : 1;
-    for (std::uint32_t i = 0; i < job_.orders; ++i) set_order(job_.order[i], request, count, i != 0);
-    for (std::uint32_t i = 0; i < job_.orders; ++i) {
-      const EncodeOrder& order = job_.order[i];
-      job_.most_units = std::max(job_.most_units, order.tiles);
-      job_.scratch_bytes = std::max(job_.scratch_bytes, EncodeScratch::bytes(order.scratch) + order.records.bytes());
-    }
-    job_.sample_sizes = sample_sizes_of(job_);
-    job_.solving_sizes = {job_.sample_sizes.samples, job_.sample_sizes.contexts};
   }
 
   // Encodes as many chunks at a time as have memory.
   Status run() {
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
-    PYF_TRY(check(encoders_.resident(job_.order[0].grid.kind, &resident_training_, &resident_coding_),
-                  "occupancy of the encoder"));
+    PYF_TRY(axes_.find(request_.shape, count_, batch_, encoders_));
+    axes_.set_orders(dtype_bytes(request_.dtype), job_);
+    PYF_TRY(check(encoders_.resident(job_, &resident_training_, &resident_coding_), "occupancy of the encoder"));
     Arrays of_chunk;
     lay_out_chunks(of_chunk, 1);
     std::size_t together = std::clamp<std::uint64_t>(memory / kChunkPart / of_chunk.bytes(), 1,
                                                      std::min<std::size_t>(batch_.count, kMostTogether));
     for (std::size_t first = 0; first < batch_.count;) {
       const std::size_t here = std::min(together, batch_.count - first);
-      const Status done = encode(slice(batch_, first, here), memory);
+      const Status done = encode(first, slice(batch_, first, here), memory);
       if (done.code == Code::no_memory && here > 1) {
         together = (here + 1) / 2;
         continue;
@@ -148,22 +83,21 @@ class AdaptiveBatch {
     arrays.add(slots_, chunks * slot_);
     arrays.add(sizes_, chunks);
     arrays.add(facts_, chunks);
-    arrays.add(job_.offsets, chunks);
     arrays.add(chosen_, chunks);
-    std::size_t words = 0;
-    for (std::uint32_t i = 0; i < job_.orders; ++i) {
-      EncodeOrder& order = job_.order[i];
-      const std::size_t tiles = chunks * order.tiles;
-      arrays.add(order.activity, tiles);
-      arrays.add(order.trained, chunks);
-      arrays.add(order.heads, tiles);
-      arrays.add(order.record_memory, tiles * order.records.bytes());
-      arrays.add(order.next_tile, std::size(kPlaces));
-      words = std::max(words, tiles * order.tile_words);
-    }
-    arrays.add(job_.units, chunks * job_.most_units);
-    arrays.add(job_.unit_bits, chunks * job_.most_units * kMostUnitBitWords);
-    arrays.add(job_.words, words);
+    const std::size_t parts = chunks * job_.parts, tiles = parts * job_.most_tiles;
+    arrays.add(grids_, kOrders * parts);
+    arrays.add(job_.offsets, parts);
+    arrays.add(job_.rated, job_.orders * parts);
+    arrays.add(job_.chosen, parts);
+    arrays.add(job_.activity, tiles);
+    arrays.add(job_.trained, parts);
+    arrays.add(job_.heads, tiles);
+    arrays.add(job_.record_memory, parts * job_.record_bytes);
+    for (std::uint32_t i = 0; i < job_.orders; ++i) arrays.add(job_.order[i].next_tile, std::size(kPlaces));
+    arrays.add(job_.sizes, parts);
+    arrays.add(job_.units, tiles);
+    arrays.add(job_.unit_bits, tiles * kMostUnitBitWords);
+    arrays.add(job_.words, parts * job_.part_words);
   }
   // Memory of blocks that train, and of warps that code tiles.
   void lay_out_threads(Arrays& arrays, std::size_t training, std::size_t coding) {
@@ -172,19 +106,21 @@ class AdaptiveBatch {
     arrays.add(job_.solving, training * job_.solving_sizes.bytes());
     arrays.add(job_.samples, training * job_.sample_sizes.bytes());
     arrays.add(job_.scratch, std::max(training * kTrainWarps, coding) * job_.scratch_bytes);
-    arrays.add(job_.planes, coding * std::max(job_.order[0].plane_floats, job_.order[1].plane_floats));
+    std::size_t plane_floats = 0;
+    for (std::uint32_t i = 0; i < job_.orders; ++i) plane_floats = std::max(plane_floats, job_.order[i].plane_floats);
+    arrays.add(job_.planes, coding * plane_floats);
   }
 
-  Status encode(const CudaEncodeBatch& part, std::uint64_t memory) {
+  Status encode(std::size_t first, const CudaEncodeBatch& part, std::uint64_t memory) {
     Workspace chunks(stream_), threads(stream_);
     PYF_TRY(allocate_arrays(chunks, [&](Arrays& arrays) { lay_out_chunks(arrays, part.count); }));
     const std::size_t of_block =
         sizeof(TrainSpace) + job_.solving_sizes.bytes() + job_.sample_sizes.bytes() + kTrainWarps * job_.scratch_bytes;
     auto training = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        memory / kTrainingPart / of_block, 1, std::min<std::size_t>(resident_training_, part.count)));
-    auto coding = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(memory / kCodingPart / job_.scratch_bytes, 1,
-                                  std::min<std::uint64_t>(resident_coding_, part.count * job_.most_units)));
+        memory / kTrainingPart / of_block, 1, std::min<std::size_t>(resident_training_, part.count * job_.parts)));
+    auto coding = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        memory / kCodingPart / job_.scratch_bytes, 1,
+        std::min<std::uint64_t>(resident_coding_, part.count * job_.parts * job_.most_tiles)));
     for (;;) {  // less memory may be free
       const Status got = allocate_arrays(threads, [&](Arrays& arrays) { lay_out_threads(arrays, training, coding); });
       if (got.ok()) break;
@@ -201,6 +137,7 @@ class AdaptiveBatch {
     PYF_TRY(batch.start(request_, true));
     job_.base = batch.job;
     job_.plans = batch.plans();
+    PYF_TRY(axes_.upload(first, part.count, grids_, job_, stream_));
     PYF_TRY(check(fill_logs(job_.logs, stream_), "launch of the kernel for logarithms"));
     PYF_TRY(check(encoders_.settle(job_, request_, facts_, stream_), "launch of the kernel for offsets"));
     PYF_TRY(check(encoders_.encode(job_, training, coding, stream_), "launch of the encoder"));
@@ -273,11 +210,13 @@ class AdaptiveBatch {
   cudaStream_t stream_;
   std::size_t slot_;
   AdaptiveEncode job_ = {};
+  BatchAxes axes_;
   std::uint32_t resident_training_ = 0, resident_coding_ = 0;
 
   std::uint8_t *slots_ = nullptr, *chosen_ = nullptr;
   std::uint64_t* sizes_ = nullptr;
   ChunkFacts* facts_ = nullptr;
+  AdaptiveGrid* grids_ = nullptr;
 };
 
 }  // namespace

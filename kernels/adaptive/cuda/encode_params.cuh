@@ -10,6 +10,7 @@
 #include "adaptive/cuda/params.cuh"
 #include "adaptive/plan.hpp"
 #include "adaptive/records.hpp"
+#include "adaptive/train/fold.hpp"
 #include "adaptive/train/trainer.hpp"
 #include "stages/cuda/coded_entry.cuh"
 #include "stages/cuda/params.cuh"
@@ -17,7 +18,7 @@
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kTrainThreads = 256, kTrainWarps = kTrainThreads / 32;
-inline constexpr std::uint32_t kOrders = 2;  // of the axes before the last three
+inline constexpr std::uint32_t kOrders = 3;  // axes that a part may have: its own, then others
 
 // What decides the offset and the step of a chunk: its lowest and highest value but for zeros, as keys in the order of
 // the values (0: none; `low` is inverted), and the number of zeros.
@@ -64,7 +65,7 @@ struct RecordShape {
   }
 };
 
-// The model of a chunk for one order of its axes, its bytes, and its symbols' entries.
+// The model of a part, its bytes, and its symbols' entries.
 struct TrainedModel {
   AdaptiveModel model;
   double bits, total_activity;
@@ -119,37 +120,53 @@ struct SolvingSizes {
   }
 };
 
+// Lines of which folds are found.
+struct FoldJob {
+  AdaptiveGrid lines;  // of all components together
+  const std::uint8_t* values;
+  std::size_t value_stride;
+  std::uint32_t parts, count;  // parts: of a chunk; count: of all chunks
+  FoldSpace* spaces;           // of each thread block
+  Folds* folds;                // of each part
+};
+
 struct EncodedUnit {
   std::uint32_t words, bit_words, bytes;  // words: of 16 bits, of the stream; bit_words: of masks and states
 };
 
-// What depends on the order of a chunk's axes.
+// What depends on the axes of a part.
 struct EncodeOrder {
-  AdaptiveGrid grid;
-  std::uint32_t tiles;
+  TileKind kind;
+  const AdaptiveGrid* grids;  // of each part of each chunk; without values where a part has no such axes
+  std::uint32_t tiles;        // of a part, at most
   ScratchShape scratch;
   RecordShape records;
-  float* activity;        // of each tile of each chunk
-  TrainedModel* trained;  // of each chunk
-  TileHead* heads;        // of each tile
-  std::uint8_t* record_memory;
   std::uint32_t* next_tile;  // a counter for each place
   std::size_t plane_floats;  // of a warp that codes tiles of volumes in rings
   std::size_t tile_words;    // 16-bit words of a stream for each tile, at most
 };
 
+// A chunk has a part for each of its components (docs/format.md, section 14.1). Arrays are of all parts of all chunks.
 struct AdaptiveEncode {
   EncodeParams base;
-  AdaptiveTaps taps;
+  AdaptiveTaps taps[kTileKinds];  // tile_kind_index()
   AdaptiveChoice choice;
-  std::uint32_t orders;
+  std::uint32_t parts, orders;  // parts: of a chunk
   EncodeOrder order[kOrders];
   std::uint64_t values;  // of a chunk
-  std::uint32_t most_units;
-  ChunkPlan* plans;
-  double* offsets;     // of each chunk
-  double* logs;        // of counts
-  TrainSpace* spaces;  // of each thread block that trains
+  std::uint32_t most_tiles;
+  ChunkPlan* plans;  // of each chunk
+  double* offsets;
+  double* rated;          // of each order: estimated bits of each part
+  std::uint32_t* chosen;  // the order of each part
+  float* activity;        // of each tile
+  TrainedModel* trained;
+  TileHead* heads;  // of each tile
+  std::uint8_t* record_memory;
+  std::size_t record_bytes, part_words;  // of a part: records of its tiles, and 16-bit words of its streams
+  std::uint32_t* sizes;                  // of each part, in words of 4 bytes
+  double* logs;                          // of counts
+  TrainSpace* spaces;                    // of each thread block that trains
   std::uint8_t *solving, *samples, *scratch;
   std::size_t scratch_bytes;  // of a warp
   float* planes;              // of each warp that codes tiles
@@ -160,13 +177,33 @@ struct AdaptiveEncode {
   EncodedUnit* units;
   std::uint32_t* unit_bits;
   std::uint16_t* words;
+
+  __host__ __device__ std::uint32_t part_count() const { return base.chunks * parts; }
+  __device__ __forceinline__ const ChunkPlan& plan_of(std::uint32_t part) const { return base.plans[part / parts]; }
+  __device__ __forceinline__ const AdaptiveTaps& taps_of(const EncodeOrder& o) const {
+    return taps[tile_kind_index(o.kind)];
+  }
+  __device__ __forceinline__ TileRecords records_of(const EncodeOrder& o, std::uint32_t part,
+                                                    std::uint32_t tile) const {
+    return o.records.in(record_memory + part * record_bytes + tile * o.records.bytes());
+  }
+  __device__ __forceinline__ TileHead& head_of(std::uint32_t part, std::uint32_t tile) const {
+    return heads[std::size_t{part} * most_tiles + tile];
+  }
+  // The words of a part's tiles from `tile` on.
+  __device__ __forceinline__ std::uint16_t* words_of(const EncodeOrder& o, std::uint32_t part,
+                                                     std::uint32_t tile) const {
+    return words + part * part_words + tile * o.tile_words;
+  }
 };
 
 // Launchers of the kernels for values of a type.
 struct AdaptiveEncoders {
+  // Finds folds of the parts of `chunks` chunks, whose lines are of this grid.
+  cudaError_t (*find_folds)(const FoldJob& job, std::uint32_t blocks, cudaStream_t stream);
   cudaError_t (*settle)(const AdaptiveEncode& job, const Request& request, ChunkFacts* facts, cudaStream_t stream);
   // Return the number of thread blocks that train, and of warps that code tiles, at a time.
-  cudaError_t (*resident)(TileKind kind, std::uint32_t* training, std::uint32_t* coding);
+  cudaError_t (*resident)(const AdaptiveEncode& job, std::uint32_t* training, std::uint32_t* coding);
   cudaError_t (*encode)(const AdaptiveEncode& job, std::uint32_t training, std::uint32_t coding, cudaStream_t stream);
 };
 

@@ -18,7 +18,7 @@ using TileMemory = UnitMemory<UnitMode::flat>;
 
 // What a step finds; each lane has its own value, set, and so on.
 struct TileStep {
-  std::uint32_t bits, sentinel, exact;  // lanes with a value, and those with special ones
+  std::uint32_t bits, sentinel, exact, absent;  // lanes with a place, and those with special values or none
   Expected expected;
   Ints level, code;
   float size;
@@ -62,12 +62,13 @@ struct TileEncoder {
       for (std::uint32_t z = 0; z < d.planes; ++z)
 #pragma unroll 1
         for (std::uint32_t y = 0; y < d.rows; ++y) {
-          const T* const row = values + tile.row(z, y);
+          const std::uint64_t first = tile.row(z, y);
           const std::size_t to = d.index(z, y, 0);
 #pragma unroll 2
           for (std::uint32_t x = this_lane(); x < d.lengths[y]; x += kRows) {
             float t = 0;
-            const ValueKind kind = kind_of(row[x * tile.value_stride], to + x, &t);
+            const std::uint64_t index = first + x * tile.value_stride;
+            const ValueKind kind = index < grid.values ? kind_of(values[index], to + x, &t) : kAbsent;
             any = any || kind == kSentinel;
             if constexpr (kRefines) {
               d.values[to + x] = t;
@@ -97,7 +98,7 @@ struct TileEncoder {
   __device__ __forceinline__ Target load(const Place& place, const Ints& active, std::uint64_t index) const {
     Target target = {T{0}, 0, 0, index};
     if (active.v == 0) return target;
-    target.value = values[index];
+    if (index < grid.values) target.value = values[index];
     target.at = static_cast<std::uint32_t>(memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v),
                                                                 this_lane(), static_cast<std::uint32_t>(place.x.v)));
     if constexpr (kRefines) target.t = memory.dense.values[target.at];
@@ -116,7 +117,7 @@ struct TileEncoder {
     ValueKind kind = kCoded;
     if (active.v != 0) {
       if constexpr (!kRefines)
-        kind = kind_of(target.value, target.at, &t);
+        kind = target.index < grid.values ? kind_of(target.value, target.at, &t) : kAbsent;
       else if (!plain)
         kind = static_cast<ValueKind>(d.kinds[target.at]);
     }
@@ -124,11 +125,12 @@ struct TileEncoder {
     s.bits = bits;
     s.sentinel = masked ? __ballot_sync(kAllRows, kind == kSentinel ? 1 : 0) : 0;
     const std::uint32_t wanted = __ballot_sync(kAllRows, kind == kExact ? 1 : 0);
+    s.absent = __ballot_sync(kAllRows, kind == kAbsent ? 1 : 0);
     s.expected = step.expect();
     s.level = step.level(s.expected);
     const Floats unit = Floats::all(memory.pass.unit);
     const CodedStep coded =
-        code_step(step, s.expected, Floats{t}, unit, Floats::all(1 / unit.v), bits, s.sentinel, wanted, 0);
+        code_step(step, s.expected, Floats{t}, unit, Floats::all(1 / unit.v), bits, s.sentinel, wanted, 0, s.absent);
     s.exact = coded.exact;
     s.code = integer_of(coded.code);
     const Floats size = least(absolute(coded.code), Floats::all(kLargestSize));
@@ -210,7 +212,7 @@ struct TileEncoder {
                                          std::uint64_t index) const {
     Target target = {T{0}, 0, 0, index};
     if (active.v == 0) return target;
-    target.value = values[index];
+    if (index < grid.values) target.value = values[index];
     target.at = static_cast<std::uint32_t>(dense_index(memory.dense, memory.lattice, refining, place));
     target.t = memory.dense.values[target.at];
     return target;
@@ -297,7 +299,7 @@ struct RecordSink {
     head.values += popcount(normal);
     if (exact == 0) return;
     if ((exact & own) != 0) {
-      const T value = tile.values[index];
+      const T value = index < tile.grid.values ? tile.values[index] : static_cast<T>(tile.scale.offset);
       std::uint32_t words[kWords];
       std::memcpy(words, &value, sizeof value);
       for (std::uint32_t k = 0; k < kWords; ++k)

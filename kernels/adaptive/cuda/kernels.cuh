@@ -28,7 +28,7 @@ struct AdaptiveLaunch {
     return resident_blocks(chosen.kernel, chosen.threads, chosen.shared, blocks);
   }
   static cudaError_t decode(const AdaptiveDecode& job, TilePlace place, std::uint32_t blocks, cudaStream_t stream) {
-    const Choice chosen = choose(job.grid.kind, place);
+    const Choice chosen = choose(job.kind, place);
     auto* const kernel = chosen.kernel;
     kernel<<<blocks, chosen.threads, chosen.shared, stream>>>(job);
     return cudaGetLastError();

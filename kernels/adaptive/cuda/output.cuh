@@ -22,8 +22,8 @@ struct Output {
   T held[kGroup - 1];  // the previous values, latest last
 
   // in_order: the values of a row are coded one after another.
-  PYF_LANES Output begin(const AdaptiveDecode& job, T* out, const AdaptiveTile& tile, const Lattice& lattice,
-                         const Layout& l, const Place& place, bool in_order) {
+  PYF_LANES Output begin(const AdaptiveDecode& job, const AdaptiveGrid& grid, T* out, const AdaptiveTile& tile,
+                         const Lattice& lattice, const Layout& l, const Place& place, bool in_order) {
     Output o;
     o.out = out;
     o.count = job.stop - job.start;
@@ -31,7 +31,7 @@ struct Output {
     o.cursor.index -= job.start;
     const std::uint64_t rows =
         (tile.first | (tile.rows > 1 ? tile.row_stride : 0) | (tile.planes > 1 ? tile.plane_stride : 0));
-    o.grouped = in_order && o.cursor.along == 1 && o.count == job.grid.values && rows % kGroup == 0 &&
+    o.grouped = in_order && o.cursor.along == 1 && o.count == grid.values && grid.is_full() && rows % kGroup == 0 &&
                 reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
 #pragma unroll
     for (T& value : o.held) value = 0;

@@ -18,10 +18,12 @@ namespace pyfilter::cuda {
 inline constexpr std::size_t kPayloadHead = 8;  // the offset
 inline constexpr std::uint32_t kSlotsOfTable = 1u << kTableBits;
 
-// A frame whose model has been read. `good` is 0 if the frame is damaged.
-struct OpenFrame {
+// A part of a frame whose model has been read. `good` is 0 if the part is damaged.
+struct OpenPart {
   std::uint32_t good;
-  std::uint32_t directory_at;  // offset in the payload
+  std::uint32_t units, unit_log2;
+  DecodeFrame directory;  // the frame from the part's directory on, up to the part's end
+  AdaptiveGrid grid;
   double offset;
   AdaptiveModel model;
 };
@@ -30,6 +32,10 @@ struct OpenFrame {
 // passes in global memory; or all in global memory.
 enum class TilePlace : std::uint32_t { rings = 0, refined = 1, flat = 2 };
 inline constexpr TilePlace kPlaces[] = {TilePlace::rings, TilePlace::refined, TilePlace::flat};
+inline constexpr std::uint32_t kPlaceCount = 3, kTileKinds = 3;
+__host__ __device__ constexpr std::uint32_t tile_kind_index(TileKind kind) {
+  return static_cast<std::uint32_t>(kind) - 1;
+}
 // Cells of shorter planes would be needed in a ring before they are written.
 inline constexpr std::uint32_t kLeastRingColumns = 16;
 __host__ __device__ inline TilePlace place_of(const AdaptiveGrid& grid, std::uint32_t levels) {
@@ -86,23 +92,20 @@ struct UnitTiles {
   }
 };
 
-// DecodeFrame::mode: the order of axes, and the binary logarithm of the tiles in a unit.
-__host__ __device__ constexpr std::uint32_t decode_mode(std::uint32_t across, std::uint32_t unit_log2) {
-  return across | unit_log2 << 1;
-}
-__host__ __device__ constexpr std::uint32_t unit_log2_of_mode(std::uint32_t mode) { return mode >> 1; }
-
+// What a launch decodes. DecodeFrame::mode is the binary logarithm of the tiles in a unit, but for frames with heads.
 struct AdaptiveDecode {
-  AdaptiveGrid grid;
-  AdaptiveTaps taps;
-  std::uint32_t most_units;   // of a frame, at most
-  std::uint64_t start, stop;  // requested values
-  const DecodeFrame* frames;  // nullptr: use only_frame
+  PartGrids grids;
+  std::uint32_t axes, parts;      // axes: of the frames; parts: of a frame
+  AdaptiveTaps taps[kTileKinds];  // tile_kind_index()
+  TileKind kind;                  // that the launch decodes
+  std::uint32_t most_units;       // of a part, at most
+  std::uint64_t start, stop;      // requested values
+  const DecodeFrame* frames;      // nullptr: use only_frame
   DecodeFrame only_frame;
   std::uint32_t frame_count;
-  OpenFrame* opened;
-  std::uint32_t* slots;      // of each frame's tables
-  std::uint32_t* next_unit;  // a counter for each place
+  OpenPart* opened;          // of each part of each frame
+  std::uint32_t* slots;      // of each part's tables
+  std::uint32_t* next_unit;  // a counter for each kind and place
   std::uint8_t* scratch;     // of each thread block, but for rings alone
   ScratchShape scratch_shape;
   float* planes;  // for volumes in rings: plane_floats of each warp
@@ -111,8 +114,9 @@ struct AdaptiveDecode {
   __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
     return frames != nullptr ? frames[i] : only_frame;
   }
-  __host__ __device__ std::uint32_t units_of(const DecodeFrame& of) const {
-    return static_cast<std::uint32_t>(tile_parts(grid.tiles(), std::uint64_t{1} << unit_log2_of_mode(of.mode)));
+  __host__ __device__ std::uint32_t part_count() const { return frame_count * parts; }
+  __device__ __forceinline__ std::uint32_t* counter(TilePlace place) const {
+    return next_unit + kPlaceCount * tile_kind_index(kind) + static_cast<std::uint32_t>(place);
   }
   __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t i) const {
     return slots + std::size_t{i} * kMostTablesOfModel * kSlotsOfTable;

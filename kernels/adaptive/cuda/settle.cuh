@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(kPlanThreads)
   job.base.raw[chunk] = 0;
   if (plan.quantise == 0) return;
   const ChunkFacts found = facts[chunk];
-  if (plan.has_sentinel == 0 && has_many_zeros(found.zeros, job.order[0].tiles)) {
+  if (plan.has_sentinel == 0 && has_many_zeros(found.zeros, job.order[0].tiles * job.parts)) {
     plan.has_sentinel = 1;
     plan.sentinel = 0;
   }
@@ -73,8 +73,40 @@ static __global__ void __launch_bounds__(kPlanThreads)
     low = low < 0 ? low : 0;
     high = high > 0 ? high : 0;
   }
-  plan.quantise =
-      low <= high && choose_scale(sizeof(T) == 4, plan.bound, low, high, &job.offsets[chunk], &plan.step) ? 1 : 0;
+  double offset = 0;
+  plan.quantise = low <= high && choose_scale(sizeof(T) == 4, plan.bound, low, high, &offset, &plan.step) ? 1 : 0;
+  if (job.parts == 1) job.offsets[chunk] = offset;
+}
+
+// The offsets of parts, a thread block each.
+template <class T>
+static __global__ void __launch_bounds__(kPlanThreads) find_offsets_kernel(const __grid_constant__ AdaptiveEncode job) {
+  __shared__ T lows[kPlanThreads / 32], highs[kPlanThreads / 32];
+  const ChunkPlan& plan = job.plan_of(blockIdx.x);
+  if (plan.quantise == 0) return;
+  const AdaptiveGrid& grid = job.order[0].grids[blockIdx.x];
+  const T* const values = reinterpret_cast<const T*>(job.base.values + blockIdx.x / job.parts * job.base.value_stride);
+  PartRange<T> range(plan.has_sentinel != 0, plan.sentinel);
+#pragma unroll 4
+  for (std::uint64_t i = grid.first + threadIdx.x * grid.stride; i < grid.values; i += kPlanThreads * grid.stride)
+    range.add(values[i]);
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    const T low = __shfl_xor_sync(kAllLanes, range.low, d), high = __shfl_xor_sync(kAllLanes, range.high, d);
+    range.low = low < range.low ? low : range.low;
+    range.high = high > range.high ? high : range.high;
+  }
+  if (threadIdx.x % 32 == 0) {
+    lows[threadIdx.x / 32] = range.low;
+    highs[threadIdx.x / 32] = range.high;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (std::uint32_t w = 0; w < kPlanThreads / 32; ++w) {
+    range.low = lows[w] < range.low ? lows[w] : range.low;
+    range.high = highs[w] > range.high ? highs[w] : range.high;
+  }
+  job.offsets[blockIdx.x] = range.middle();
 }
 
 template <class T>
@@ -86,6 +118,10 @@ cudaError_t launch_settling(const AdaptiveEncode& job, const Request& request, C
   PYF_CUDA_TRY(cudaGetLastError());
   settle_kernel<T><<<(job.base.chunks + kPlanThreads - 1) / kPlanThreads, kPlanThreads, 0, stream>>>(
       job, facts, request.without_zeros);
+  if (job.parts > 1) {
+    PYF_CUDA_TRY(cudaGetLastError());
+    find_offsets_kernel<T><<<job.part_count(), kPlanThreads, 0, stream>>>(job);
+  }
   return cudaGetLastError();
 }
 

@@ -26,7 +26,7 @@ struct ContextSink {
   }
   template <class Tile, class Step>
   __device__ __forceinline__ void take(const Tile& tile, const Step& step, std::uint64_t, const TileStep& s) {
-    const std::uint32_t bits = s.bits & ~(s.sentinel | s.exact), count = popcount(bits);
+    const std::uint32_t bits = s.bits & ~(s.sentinel | s.exact | s.absent), count = popcount(bits);
     if (counter + count < every) {
       counter += count;
       return;
@@ -97,6 +97,7 @@ class WarpTiles {
 
   const AdaptiveEncode& job;
   const EncodeOrder& order;
+  const AdaptiveGrid& grid;
   TileMemory* memories;  // of each warp
   std::uint8_t* scratch;
   std::size_t scratch_bytes;  // of each warp
@@ -106,22 +107,23 @@ class WarpTiles {
   std::uint32_t sampled = ~0u, sample_count = 0;  // the pass of memory.samples, and their number
 
   __device__ __forceinline__ std::uint32_t warp() const { return threadIdx.x / 32; }
+  __device__ __forceinline__ const AdaptiveTaps& taps() const { return job.taps_of(order); }
   __device__ __forceinline__ EncodeScratch own_scratch() const {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
   __device__ __forceinline__ Encoder encoder() const {
-    return {memories[warp()], order.grid, job.taps, own_scratch(), nullptr, values, scale, false, true, false};
+    return {memories[warp()], grid, taps(), own_scratch(), nullptr, values, scale, false, true, false};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
     const auto inverse = static_cast<float>(1 / scale.step);
-    for (std::uint32_t number = warp(); number < order.tiles; number += kTrainWarps) {
-      const AdaptiveTile tile = order.grid.tile(number);
+    for (std::uint32_t number = warp(); number < grid.tiles(); number += kTrainWarps) {
+      const AdaptiveTile tile = grid.tile(number);
       std::uint32_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
           const T* const row = values + tile.row(z, y);
-          const std::uint32_t length = tile.length(y);
+          const std::uint32_t length = grid.existing(tile.row(z, y), tile.length(y));
 #pragma unroll 4
           for (std::uint32_t x = 1 + this_lane(); x < length; x += kRows)
             sum += activity_of(row[(x - 1) * tile.value_stride], row[x * tile.value_stride], inverse);
@@ -136,7 +138,7 @@ class WarpTiles {
                                        std::uint32_t count, std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled) return {memory.samples, sample_count};
-    const std::uint32_t slot = most_samples(order.grid, pass.refining, pass.log2, every);
+    const std::uint32_t slot = most_samples(grid, pass.refining, pass.log2, every);
     auto* const slots = reinterpret_cast<Sample*>(memory.slots);
     team.wait();
     for (std::uint32_t i = warp(); i < count; i += kTrainWarps) {
@@ -159,7 +161,7 @@ class WarpTiles {
     std::uint32_t slot = 0, of_pass[kTriedLevels + 1];
     for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
       of_pass[log2] = slot;
-      slot += most_context_samples(order.grid, log2, every);
+      slot += most_context_samples(grid, log2, every);
     }
     auto* const slots = reinterpret_cast<ContextSample*>(memory.slots);
     team.wait();
@@ -222,17 +224,17 @@ class WarpTiles {
     Encoder tile = encoder();
     tile.begin(number, false);
     if (!pass.refining) {
-      begin_pass(tile.memory, order.grid.kind, job.taps, pass, tile.scratch.unit);
+      begin_pass(tile.memory, grid.kind, taps(), pass, tile.scratch.unit);
       fill_wave(tile);
       __syncwarp();
       return sample_wave(tile, every, to);
     }
-    begin_refining(tile.memory, order.grid.kind, pass, tile.scratch.unit, nullptr);
+    begin_refining(tile.memory, grid.kind, pass, tile.scratch.unit, nullptr);
     for (const bool samples : {false, true}) {
       std::uint32_t taken = 0, inside = every_of_pass(true, every) / 2;
 #pragma unroll 1
-      for (std::uint32_t turn = 1; turn <= refining_turns(order.grid.kind); ++turn) {
-        begin_turn(tile.memory.refining, pass, job.taps, turn);
+      for (std::uint32_t turn = 1; turn <= refining_turns(grid.kind); ++turn) {
+        begin_turn(tile.memory.refining, pass, taps(), turn);
         if (samples)
           sample_turn(tile, every_of_pass(true, every), inside, taken, to);
         else
@@ -276,7 +278,7 @@ class WarpTiles {
     }
   }
   __device__ void fill_turn(Encoder& tile) const {
-    Refining refining(tile.memory.refining, tile.memory.pass, job.taps, tile.scratch.unit);
+    Refining refining(tile.memory.refining, tile.memory.pass, taps(), tile.scratch.unit);
     RefinedPlace place(refining.shape, refining.parity, tile.memory.lattice.lengths);
     const std::uint32_t steps = refining.shape.steps();
 #pragma unroll 1
@@ -309,7 +311,7 @@ class WarpTiles {
   }
   __device__ std::uint32_t sample_wave(Encoder& tile, std::uint32_t every, Sample* to) const {
     auto& wave = tile.memory.wave;
-    const TapList& list = job.taps.causal;
+    const TapList& list = taps().causal;
     for (std::uint32_t i = this_lane(); i < list.count; i += kRows) wave.tap[i] = wave.layout.distance(list.of[i]);
     __syncwarp();
     Place place(wave.layout, tile.memory.lattice.lengths);
@@ -347,8 +349,8 @@ class WarpTiles {
   __device__ void sample_turn(Encoder& tile, std::uint32_t every, std::uint32_t& inside, std::uint32_t& taken,
                               Sample* to) const {
     auto& wave = tile.memory.wave;
-    const TapList& list = job.taps.refining;
-    Refining refining(tile.memory.refining, tile.memory.pass, job.taps, tile.scratch.unit);
+    const TapList& list = taps().refining;
+    Refining refining(tile.memory.refining, tile.memory.pass, taps(), tile.scratch.unit);
     const Refinement& shape = refining.shape;
     for (std::uint32_t i = this_lane(); i < list.count; i += kRows)
       wave.tap[i] = shape.distance(refining.parity, list.of[i]);

@@ -22,7 +22,7 @@ struct Unit {
   UnitMemory<kMode>& memory;
   const AdaptiveDecode& job;
   const DecodeFrame& frame;
-  const OpenFrame& open;
+  const OpenPart& open;
   ChunkScale<T> scale;
   T* out;
   FrameSlots slots;
@@ -35,6 +35,7 @@ struct Unit {
 
   // ---- values
 
+  __device__ __forceinline__ const AdaptiveTaps& taps() const { return job.taps[tile_kind_index(job.kind)]; }
   __device__ __forceinline__ StepMasks<kFlat> masks() const { return masks_of(memory, scratch); }
   // Returns the lane's next verbatim value (`exact`) or stored r (`origin`). Lanes take them in order.
   __device__ __forceinline__ const std::uint32_t* take_stored(std::uint32_t exact, std::uint32_t origin) {
@@ -136,7 +137,7 @@ struct Unit {
     Place place(wave.layout, memory.lattice.lengths);
     if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
     const std::uint32_t steps = wave.layout.steps();
-    auto output = Output<T>::begin(job, out, memory.tile, memory.lattice, wave.layout, place, !kFlat);
+    auto output = Output<T>::begin(job, open.grid, out, memory.tile, memory.lattice, wave.layout, place, !kFlat);
     auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -168,8 +169,8 @@ struct Unit {
   // Decodes a turn of a refining pass, with a helper.
   template <bool kMasks>
   __device__ __forceinline__ void decode_turn(const PassModel& model, std::uint32_t turn) {
-    begin_turn(memory.refining, model, job.taps, turn);
-    HelpedTurn<kFlat> refining({memory.refining, memory.pass, job.taps, scratch}, help->cells);
+    begin_turn(memory.refining, model, taps(), turn);
+    HelpedTurn<kFlat> refining({memory.refining, memory.pass, taps(), scratch}, help->cells);
     const Refinement& shape = refining.shape;
     RefinedPlace place(shape, refining.parity, memory.lattice.lengths);
     auto cursor = cursor_of_turn(memory.tile, memory.lattice, refining, place);
@@ -205,8 +206,8 @@ struct Unit {
   // ---- tiles
 
   __device__ __forceinline__ void decode_tile(std::uint64_t number, bool has_masks) {
-    begin_tile(memory, job.grid, number, scratch);
-    begin_pass(memory, job.grid.kind, job.taps, open.model.passes[0], scratch);
+    begin_tile(memory, open.grid, number, scratch);
+    begin_pass(memory, job.kind, taps(), open.model.passes[0], scratch);
     if (has_masks)
       decode_first_pass<true>();
     else
@@ -214,9 +215,9 @@ struct Unit {
     if constexpr (kRefines) {
 #pragma unroll 1
       for (std::uint32_t p = 1; p <= open.model.levels; ++p) {
-        begin_refining(memory, job.grid.kind, open.model.passes[p], scratch, help);
+        begin_refining(memory, job.kind, open.model.passes[p], scratch, help);
 #pragma unroll 1
-        for (std::uint32_t turn = 1; turn <= refining_turns(job.grid.kind); ++turn) {
+        for (std::uint32_t turn = 1; turn <= refining_turns(job.kind); ++turn) {
           if (has_masks)
             decode_turn<true>(open.model.passes[p], turn);
           else
@@ -230,17 +231,17 @@ struct Unit {
 
 template <class T, UnitMode kMode, bool kRefines>
 __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const AdaptiveDecode& job,
-                                             std::uint32_t frame_number, std::uint32_t number,
+                                             std::uint32_t part_number, std::uint32_t number,
                                              const UnitScratch& scratch, float* planes, HelpMemory* help) {
-  const DecodeFrame& frame = job.frame(frame_number);
-  const OpenFrame& open = job.opened[frame_number];
-  const DecodeFrame part = behind_model(frame, open.directory_at);
-  const std::uint32_t unit_log2 = unit_log2_of_mode(frame.mode), units = job.units_of(frame);
+  const DecodeFrame& frame = job.frame(part_number / job.parts);
+  const OpenPart& open = job.opened[part_number];
+  const DecodeFrame& part = open.directory;
+  const std::uint32_t unit_log2 = open.unit_log2, units = open.units;
   const TileLocation location = find_tile(part, units, number);
   if (location.uniform || location.count == 0) return Fault::head;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(part.payload) + units + 1 + location.first;
-  const std::uint32_t count = words[0], lanes = states_of_unit(job.grid, open.model.levels);
-  const UnitTiles tiles(static_cast<std::uint32_t>(job.grid.tiles()), unit_log2, number);
+  const std::uint32_t count = words[0], lanes = states_of_unit(open.grid, open.model.levels);
+  const UnitTiles tiles(static_cast<std::uint32_t>(open.grid.tiles()), unit_log2, number);
   StateReader reader{{reinterpret_cast<const std::uint8_t*>(words + 1), 32 * std::size_t{location.count - 1}},
                      count != 0};
   const std::uint32_t masks = open.model.masks ? reader.in.take(tiles.count) : 0;
@@ -265,7 +266,7 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
                                 open,
                                 {open.offset, frame.step, frame.bound, frame.sentinel, frame.has_sentinel != 0},
                                 reinterpret_cast<T*>(frame.out),
-                                {memory.frequent, job.slots_of(frame_number)},
+                                {memory.frequent, job.slots_of(part_number)},
                                 scratch,
                                 planes,
                                 help,
@@ -289,7 +290,7 @@ static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
   constexpr auto kPlace = kPlaceOf<kMode, kRefines>;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
   auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
-  const std::uint32_t all = job.frame_count * job.most_units;
+  const std::uint32_t all = job.part_count() * job.most_units;
   UnitScratch scratch = {};
   if constexpr (kRefines)
     scratch = UnitScratch::in(job.scratch + blockIdx.x * job.scratch_shape.bytes(), job.scratch_shape);
@@ -300,20 +301,20 @@ static __global__ void __launch_bounds__((UnitKernel<kMode, kRefines>::threads),
     shared_help = reinterpret_cast<HelpMemory*>(help_memory);
     // the same for all lanes, and the compiler sees it
     const std::uint32_t warp = __shfl_sync(kAllRows, threadIdx.x / kRows, 0);
-    if (warp != 0) return help(shared_help->ring, memory, job.taps, scratch);
+    if (warp != 0) return help(shared_help->ring, memory, job.taps[tile_kind_index(job.kind)], scratch);
   }
   for (;;) {
     std::uint32_t next = 0;
-    if (this_lane() == 0) next = atomicAdd(job.next_unit + static_cast<std::uint32_t>(kPlace), 1u);
+    if (this_lane() == 0) next = atomicAdd(job.counter(kPlace), 1u);
     next = __shfl_sync(kAllRows, next, 0);
     if (next >= all) break;
-    // the first unit of each frame first: frames with the fewest units have the longest ones
-    const std::uint32_t frame_number = next % job.frame_count, unit = next / job.frame_count;
-    const OpenFrame& open = job.opened[frame_number];
-    if (open.good == 0 || place_of(job.grid, open.model.levels) != kPlace) continue;
-    if (unit >= job.units_of(job.frame(frame_number))) continue;
-    const Fault fault = decode_unit<T, kMode, kRefines>(memory, job, frame_number, unit, scratch, planes, shared_help);
-    if (fault != Fault::none && this_lane() == 0) report(job.frame(frame_number), fault);
+    // the first unit of each part first: parts with the fewest units have the longest ones
+    const std::uint32_t part = next % job.part_count(), unit = next / job.part_count();
+    const OpenPart& open = job.opened[part];
+    if (open.good == 0 || open.grid.kind != job.kind || place_of(open.grid, open.model.levels) != kPlace) continue;
+    if (unit >= open.units) continue;
+    const Fault fault = decode_unit<T, kMode, kRefines>(memory, job, part, unit, scratch, planes, shared_help);
+    if (fault != Fault::none && this_lane() == 0) report(job.frame(part / job.parts), fault);
   }
   if constexpr (kRefines) call_helper(shared_help->ring, HelperTask::end);
 }

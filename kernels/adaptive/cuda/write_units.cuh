@@ -13,11 +13,6 @@ namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kWriteWarps = 4;  // of a thread block; each writes a unit
 
-// The order of axes that a chunk's frame has: the second one if it needs fewer bits.
-__device__ __forceinline__ std::uint32_t order_of(const AdaptiveEncode& job, std::uint32_t local) {
-  return job.orders > 1 && job.order[1].trained[local].bits < job.order[0].trained[local].bits ? 1 : 0;
-}
-
 struct UnitWriter {
   const AdaptiveModel& model;
   const CodedEntry<kTableBits>* entries;
@@ -156,32 +151,32 @@ struct UnitWriter {
 static __global__ void __launch_bounds__(32 * kWriteWarps)
     write_units_kernel(const __grid_constant__ AdaptiveEncode job) {
   const std::uint64_t number = std::uint64_t{blockIdx.x} * kWriteWarps + threadIdx.x / 32;
-  const auto local = static_cast<std::uint32_t>(number / job.most_units),
-             unit = static_cast<std::uint32_t>(number % job.most_units);
-  if (local >= job.base.chunks || job.base.plans[local].quantise == 0) return;
-  const EncodeOrder& order = job.order[order_of(job, local)];
-  const TrainedModel& trained = order.trained[local];
-  const UnitTiles tiles(order.tiles, trained.unit_log2, unit);
+  const auto part = static_cast<std::uint32_t>(number / job.most_tiles),
+             unit = static_cast<std::uint32_t>(number % job.most_tiles);
+  if (part >= job.part_count() || job.plan_of(part).quantise == 0) return;
+  const EncodeOrder& order = job.order[job.chosen[part]];
+  const AdaptiveGrid& grid = order.grids[part];
+  const TrainedModel& trained = job.trained[part];
+  const UnitTiles tiles(static_cast<std::uint32_t>(grid.tiles()), trained.unit_log2, unit);
   if (tiles.count == 0) return;
-  const std::uint64_t first = std::uint64_t{local} * order.tiles + tiles.first;
   const auto room = static_cast<std::uint32_t>(tiles.count * order.tile_words);
-  const std::uint32_t lanes = states_of_unit(order.grid, trained.model.levels);
-  UnitWriter writer{trained.model, trained.entries, trained.first_of_level, job.words + first * order.tile_words, room,
-                    room,          kLowestState,    lanes_from(lanes)};
-  const auto tile_records = [&](std::uint32_t i) {
-    return order.records.in(order.record_memory + (first + i) * order.records.bytes());
-  };
+  const std::uint32_t lanes = states_of_unit(grid, trained.model.levels);
+  UnitWriter writer{
+      trained.model, trained.entries, trained.first_of_level, job.words_of(order, part, tiles.first), room,
+      room,          kLowestState,    lanes_from(lanes)};
+  const auto tile_records = [&](std::uint32_t i) { return job.records_of(order, part, tiles.first + i); };
   std::uint32_t masks = 0, stored = 0;
   for (std::uint32_t i = 0; i < tiles.count; ++i) {
-    stored += order.heads[first + i].stored;
-    if (order.heads[first + i].masks != 0) masks |= 1u << i;
+    const TileHead& head = job.head_of(part, tiles.first + i);
+    stored += head.stored;
+    if (head.masks != 0) masks |= 1u << i;
   }
   for (bool done = false; !done;) {
     done = true;
     writer.begin();
 #pragma unroll 1
     for (std::uint32_t i = tiles.count; done && i-- > 0;) {
-      const TileHead& head = order.heads[first + i];
+      const TileHead& head = job.head_of(part, tiles.first + i);
       done = head.masks != 0 ? writer.write_masked(tile_records(i), head) : writer.write_plain(tile_records(i), head);
     }
   }

@@ -11,13 +11,6 @@
 #include "adaptive/taps.hpp"
 #include "stages/team.hpp"
 
-// Functions that all threads of a team call.
-#if defined(__CUDACC__)
-#define PYF_ON_TEAM __device__
-#else
-#define PYF_ON_TEAM
-#endif
-
 PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, then the value

@@ -52,7 +52,7 @@ KFN double share_of_pass(TileKind kind, bool refining, std::uint32_t log2) {
 struct SampleSizes {
   std::uint64_t tiles, values;
 
-  explicit KFN SampleSizes(const AdaptiveGrid& grid) : tiles(grid.tiles()), values(grid.values) {}
+  explicit KFN SampleSizes(const AdaptiveGrid& grid) : tiles(grid.tiles()), values(grid.own_values()) {}
   // Tiles for weights; for the first and the second trial of candidates; for the contexts of the chosen one.
   KFN std::uint32_t sampled_tiles(bool fast) const { return fast ? part_of(8, 4, 16) : part_of(4, 8, 32); }
   KFN std::uint32_t first_tried(const AdaptiveGrid& grid) const {
@@ -60,6 +60,8 @@ struct SampleSizes {
     return part_of(1, 0, 2 * components * (grid.kind == TileKind::line ? 2 : 1));
   }
   KFN std::uint32_t tried() const { return part_of(8, 2, 12); }
+  // Tiles to compare axes on.
+  KFN std::uint32_t rated() const { return part_of(1, 0, 16); }
   KFN std::uint32_t finished_tiles() const { return part_of(6, 8, 24); }
   // Of the values that a pass codes in `sampled` tiles, one of so many is sampled.
   KFN std::uint32_t every_sample(std::uint32_t sampled, double share) const {
@@ -98,22 +100,8 @@ struct CountedTiles {
   KFN double share() const { return static_cast<double>(kCountedAtOnce) / static_cast<double>(every()); }
 };
 
-// Predictors to try: four regressions, then two interpolations.
-inline constexpr std::uint32_t kRegressions = 4;
-KFN Candidate candidate_of(std::uint32_t i) {
-  return i == 0   ? Candidate{0, 1, true, 0, false}
-         : i == 1 ? Candidate{0, 1, true, 0, true}
-         : i == 2 ? Candidate{0, 1, false, 0, false}
-         : i == 3 ? Candidate{0, 4, true, 0, false}
-         : i == 4 ? Candidate{1, 1, true, 1, false}
-                  : Candidate{2, 2, true, 0, false};
-}
-inline constexpr std::uint32_t kSecondInterpolation = 5;
-// Whether the caller's choice leaves a candidate open.
-KFN bool is_open(const AdaptiveChoice& choice, std::uint32_t i) {
-  if (i < kRegressions) return choice.predictor != 2 && (i < 2 || !choice.fast);
-  return choice.predictor != 1 && (i == kRegressions || !choice.fast);
-}
+// Of parts with so many values an interpolation is rated, too.
+inline constexpr std::uint64_t kFewValues = 65536;
 
 template <class Team>
 PYF_ON_TEAM void clear(const Team& team, SymbolCounts& counts) {
@@ -159,8 +147,9 @@ PYF_ON_TEAM void make_tables(const Team& team, const SymbolCounts& counts, const
 template <class Team, class Tiles>
 class Trainer {
  public:
+  // measured: space.activity is known.
   PYF_ON_TEAM Trainer(const Team& team, Tiles& tiles, const AdaptiveGrid& grid, const AdaptiveTaps& taps,
-                      const AdaptiveChoice& choice, TrainSpace& space)
+                      const AdaptiveChoice& choice, TrainSpace& space, bool measured)
       : team_(team),
         tiles_(tiles),
         grid_(grid),
@@ -171,13 +160,25 @@ class Trainer {
         first_tried_(sizes_.first_tried(grid)),
         tried_(sizes_.tried()) {
     if (tried_ < first_tried_) tried_ = first_tried_;
-    measure_activity();
+    measure_activity(measured);
+  }
+
+  // Estimates the bits of all tiles to compare axes: with one predictor, or two where values are few.
+  PYF_ON_TEAM double rate(bool masks) {
+    begin_trials();
+    double least = 0;
+    for (const std::uint32_t trial : {0u, kRegressions}) {
+      if (!is_open(choice_, trial) || (trial != 0 && choice_.predictor == 0 && sizes_.values > kFewValues)) continue;
+      make_weights(candidate_of(trial), masks, space_.trials[trial].model);
+      try_on(&trial, 1, sizes_.rated());
+      if (least == 0 || bits_of(trial) < least) least = bits_of(trial);
+    }
+    return least;
   }
 
   // Chooses a predictor, trains its weights, and returns its trial.
   PYF_ON_TEAM std::uint32_t choose(bool masks) {
-    list_tiles(sizes_.sampled_tiles(choice_.fast), space_.sampled);
-    each(team_, kSampledPasses, [&](std::uint32_t i) { space_.has_equations[i] = false; });
+    begin_trials();
     std::uint32_t order[kMostTrials], count = 0, tried = 0;
     const auto try_more = [&] {
       try_on(order + tried, count - tried, first_tried_);
@@ -213,6 +214,10 @@ class Trainer {
   }
 
  private:
+  PYF_ON_TEAM void begin_trials() {
+    list_tiles(sizes_.sampled_tiles(choice_.fast), space_.sampled);
+    each(team_, kSampledPasses, [&](std::uint32_t i) { space_.has_equations[i] = false; });
+  }
   // Whether the last trial is not within 10 % of the best: then the second interpolation is no candidate.
   PYF_ON_TEAM bool is_far(const std::uint32_t* order, std::uint32_t count) const {
     double least = bits_of(order[0]);
@@ -230,8 +235,8 @@ class Trainer {
   }
 
   // Sums are of integers below 2^53, so their order does not matter.
-  PYF_ON_TEAM void measure_activity() {
-    tiles_.measure_activity(team_, space_.activity);
+  PYF_ON_TEAM void measure_activity(bool measured) {
+    if (!measured) tiles_.measure_activity(team_, space_.activity);
     team_.wait();
     double own = 0;
     for (std::uint64_t i = team_.rank(); i < sizes_.tiles; i += Team::kSize)

@@ -63,4 +63,21 @@ struct Candidate {
 };
 inline constexpr std::uint32_t kMostTrials = 6, kTriedLevels = 2, kMostTaps = 24, kFewTaps = 14, kFewCodeTaps = 9;
 
+// Predictors to try: four regressions, then two interpolations.
+inline constexpr std::uint32_t kRegressions = 4;
+KFN Candidate candidate_of(std::uint32_t i) {
+  return i == 0   ? Candidate{0, 1, true, 0, false}
+         : i == 1 ? Candidate{0, 1, true, 0, true}
+         : i == 2 ? Candidate{0, 1, false, 0, false}
+         : i == 3 ? Candidate{0, 4, true, 0, false}
+         : i == 4 ? Candidate{1, 1, true, 1, false}
+                  : Candidate{2, 2, true, 0, false};
+}
+inline constexpr std::uint32_t kSecondInterpolation = 5;
+// Whether the caller's choice leaves a candidate open.
+KFN bool is_open(const AdaptiveChoice& choice, std::uint32_t i) {
+  if (i < kRegressions) return choice.predictor != 2 && (i < 2 || !choice.fast);
+  return choice.predictor != 1 && (i == kRegressions || !choice.fast);
+}
+
 PYF_END_TARGET

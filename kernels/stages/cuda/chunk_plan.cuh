@@ -147,7 +147,7 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   }
   if (too_tight(space.failing, space.fitting)) return exact;
   ChunkPlan plan = {
-      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, 1, 0, p.has_sentinel ? 1u : 0u, {}};
+      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, 1, 0, p.has_sentinel ? 1u : 0u, 0, {}};
   memcpy(plan.ready, &p, sizeof p);
   return plan;
 }
@@ -183,7 +183,7 @@ __device__ ChunkPlan plan_logarithms(const PlanParams& job, std::uint32_t chunk,
   add_count(sampled && value.failing, &space.failing);
   __syncthreads();
   if (too_tight(space.failing, space.fitting)) return exact;
-  ChunkPlan plan = {bound, step, sentinel, 1, 0, has_sentinel ? 1u : 0u, {}};
+  ChunkPlan plan = {bound, step, sentinel, 1, 0, has_sentinel ? 1u : 0u, 0, {}};
   static_assert(sizeof p <= sizeof plan.ready);
   memcpy(plan.ready, &p, sizeof p);
   return plan;

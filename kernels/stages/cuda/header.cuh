@@ -54,6 +54,8 @@ static __device__ __noinline__ void write_header(const EncodeParams& job, std::u
     if (i == kFlagsWord)
       word |= (raw ? kFlagRaw : 0) | (keeps && plan.has_sentinel != 0 ? kFlagSentinel : 0) |
               (keeps && job.pointwise ? kFlagPointwise : 0);
+    else if (i == 1 && plan.version > (word & 0xFF))
+      word = (word & ~0xFFu) | plan.version;
     else if (i == kParametersWord && plan.predictor != 0)
       word = (word & 0xFF00) | plan.predictor;
     else if (i / 2 == 2)

@@ -67,6 +67,7 @@ struct ChunkPlan {
   std::uint32_t quantise;   // 0: bit-exact
   std::uint32_t predictor;  // packed tiles: tile shape, order << 16
   std::uint32_t has_sentinel;
+  std::uint32_t version;  // the format version of the frame, if it is later than that of the batch's other frames
   // the tiles' part of the plan: a Quantizer or LogQuantizer of the chunk's dtype
   alignas(16) unsigned char ready[64];
 
