@@ -81,7 +81,8 @@ static __global__ void __launch_bounds__(kPlanThreads)
 // The offsets of parts, a thread block each.
 template <class T>
 static __global__ void __launch_bounds__(kPlanThreads) find_offsets_kernel(const __grid_constant__ AdaptiveEncode job) {
-  __shared__ T lows[kPlanThreads / 32], highs[kPlanThreads / 32];
+  __shared__ T lows[kPlanThreads / 32];
+  __shared__ T highs[kPlanThreads / 32];
   const ChunkPlan& plan = job.plan_of(blockIdx.x);
   if (plan.quantise == 0) return;
   const AdaptiveGrid& grid = job.order[0].grids[blockIdx.x];
