@@ -73,7 +73,7 @@ def test_ncdump(tmp_path: Path, tool: Tool) -> None:
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated chunk: ": lambda frame: frame[:-5],
     "not a pyfilter frame: starts with 00 00 00 00": lambda frame: bytes(len(frame)),
-    "frame format 11 needs pyfilter >= 3.1; this is pyfilter ": lambda frame: frame[:4] + b"\x0b\x03\x01" + frame[7:],
+    "frame format 12 needs pyfilter >= 3.1; this is pyfilter ": lambda frame: frame[:4] + b"\x0c\x03\x01" + frame[7:],
     "the header's checksum does not match": lambda frame: frame[:30] + b"?" + frame[31:],
 }
 
