@@ -78,6 +78,9 @@ def heads() -> Iterator[Hostile]:
         "planes": ((32, 0), (54, 0), (108, 0), (0, 1), (0, 2)),
         "4-D": ((32, 0), (32, 8), (0, 2), (0, 8191)),
     }
+    for row, rows in ((31, 0), (8, 0), (32, 7), (301, 0), (43, 7)):  # what follows is as these axes would have it
+        frame = write_parts_frame(LINE, [Head(row, rows)], random.Random(row), 10)
+        yield hostile(f"adaptive parts: a line in rows of {row}, planes of {rows} rows", frame.join())
     for name, axes in refused.items():
         frame = frame_of(name)
         for i, head in enumerate(frame.heads):
