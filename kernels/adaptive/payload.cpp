@@ -28,6 +28,12 @@ struct Part {
   std::size_t size = 0;
 };
 
+void set_units(std::uint32_t unit_log2, AdaptivePlan& plan) {
+  plan.unit_tiles = 1u << unit_log2;
+  const AdaptiveSizes sizes = adaptive_coders().sizes(plan);
+  plan.unit_bytes = sizes.unit;
+  plan.scratch_bytes = sizes.scratch;
+}
 AdaptivePlan plan_of(const FrameInfo& info, const AdaptiveGrid& grid, std::uint32_t unit_log2) {
   AdaptivePlan plan;
   read_plan(info, plan);
@@ -35,10 +41,7 @@ AdaptivePlan plan_of(const FrameInfo& info, const AdaptiveGrid& grid, std::uint3
   plan.grid.values = info.value_count;
   plan.grid.tiles = plan.tiles.tiles();
   plan.grid.unordered = true;
-  plan.unit_tiles = 1u << unit_log2;
-  const AdaptiveSizes sizes = adaptive_coders().sizes(plan);
-  plan.unit_bytes = sizes.unit;
-  plan.scratch_bytes = sizes.scratch;
+  set_units(unit_log2, plan);
   return plan;
 }
 
@@ -295,10 +298,7 @@ class PayloadEncoder {
     }
     *unit_log2 = unit_log2_of(bits, plan.tiles.tiles());
     make_adaptive_tables(*model, true, *tables_);
-    AdaptivePlan coded = plan_of(info_, grid, *unit_log2);
-    plan.unit_tiles = coded.unit_tiles;
-    plan.unit_bytes = coded.unit_bytes;
-    plan.scratch_bytes = coded.scratch_bytes;
+    set_units(*unit_log2, plan);
     plan.model = model;
     plan.tables = tables_.get();
     const std::size_t model_bytes = write_model(*model, written_.get()), head = kPayloadHead + model_bytes;

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .adaptive_grid import LINE, PARTS, Grid, make_grid
-from .adaptive_writer import Parts, write_parts
+from .adaptive_writer import Parts, random_spec, write_parts
 from .encoder import Spec, write_header
 
 
@@ -78,15 +78,7 @@ SHAPES = (
 
 def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[Any]]:
     """A frame of few values."""
-    spec = Spec(
-        codec="adaptive",
-        dtype=rng.choice(("f4", "f8")),
-        dims=rng.choice(SHAPES),
-        bound=0.25,
-        step=rng.choice((0.5, 0.4375, 2.0**-20)),
-        sentinel=rng.choice((None, 0x7FC00000, 0x501502F9)),
-        big_endian=rng.random() < 0.2,
-    )
+    spec = random_spec(rng, SHAPES)
     grid = make_grid(spec.dims, 0)
     frame = write_parts_frame(spec, [random_head(rng, grid) for _ in range(grid.part_count)], rng)
     return frame.spec, frame.join(), []

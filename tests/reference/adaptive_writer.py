@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -317,18 +318,23 @@ SHAPES = (
 )
 
 
-def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[Any]]:
-    """A frame of few values."""
-    spec = Spec(
+def random_spec(rng: random.Random, shapes: Sequence[tuple[int, ...]]) -> Spec:
+    """A header with one of these shapes."""
+    return Spec(
         codec="adaptive",
         dtype=rng.choice(("f4", "f8")),
-        dims=rng.choice(SHAPES),
-        group_log2=rng.randrange(5),
+        dims=rng.choice(shapes),
         bound=0.25,
         step=rng.choice((0.5, 0.4375, 2.0**-20)),
         sentinel=rng.choice((None, 0x7FC00000, 0x501502F9)),
         big_endian=rng.random() < 0.2,
     )
+
+
+def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[Any]]:
+    """A frame of few values."""
+    spec = random_spec(rng, SHAPES)
+    spec = replace(spec, group_log2=rng.randrange(5))
     if len(make_grid(spec.dims, 0).dims) >= 4:
         spec = replace(spec, axes=rng.randrange(2))
     return spec, write_parts(spec, rng).join(), []

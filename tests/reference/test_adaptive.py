@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from .decoder import ADAPTIVE, decode, parse_header
 from .library import Library, LibraryError, Request
-from .test_library import PATH
+from .located import PATH
 
 Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
@@ -26,14 +25,6 @@ LEVELS = ("baseline", "avx2", "avx512")
 REGRESSION, INTERPOLATION = 1, 2
 SHAPES = ((2500,), (45, 50), (12, 13, 16), (2, 6, 9, 15), (700, 3))
 FILL = -999.0
-
-
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    assert PATH is not None
-    made = Library(PATH)
-    yield made
-    made.configure("cpu_level", "auto")
 
 
 def field(shape: tuple[int, ...], dtype: str) -> Array:

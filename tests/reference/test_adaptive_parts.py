@@ -7,7 +7,6 @@ The library is the one of test_library.py; the reference decoder gives the same 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,9 @@ from .adaptive_parts_writer import Head, write_parts_frame
 from .decoder import ADAPTIVE, PARTS_VERSION, decode, parse_header
 from .encoder import Spec
 from .library import Library
+from .located import PATH
 from .test_adaptive import FILL, INTERPOLATION, REGRESSION, check_bound, frames_of, request_for
-from .test_library import PATH, check_ranges
+from .test_library import check_ranges
 
 Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
@@ -29,14 +29,6 @@ pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_L
 #: values, and the row and rows that they are made with; none is a multiple of the row
 PLANES = ((6001, 40, 0), (9001, 57, 0), (19999, 128, 0))
 VOLUMES = ((9000, 41, 9), (12345, 36, 30), (20011, 33, 24))
-
-
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    assert PATH is not None
-    made = Library(PATH)
-    yield made
-    made.configure("cpu_level", "auto")
 
 
 def lattice(count: int, row: int, rows: int, dtype: str, seed: int = 1) -> Array:

@@ -19,7 +19,7 @@ from . import bins, bins_writer, hostile_bins
 from .bins import GRID, LIST, MULTIPLE, PATTERN
 from .decoder import decode, parse_header
 from .library import Library, LibraryError, Request
-from .test_library import PATH
+from .located import PATH
 
 Array = NDArray[Any]
 NEEDS_LIBRARY = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
@@ -67,14 +67,6 @@ def test_the_writer_draws_everything() -> None:
 def test_frames_that_hostile_ones_come_from() -> None:
     for name, frame in hostile_bins.small_frames():
         assert decode(frame) is not None, name
-
-
-@pytest.fixture(scope="module")
-def library() -> Iterator[Library]:
-    assert PATH is not None
-    made = Library(PATH)
-    yield made
-    made.configure("cpu_level", "auto")
 
 
 def frame_of(library: Library, values: Array) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from .decoder import decode, parse_header
 from .encoder import Block, Spec, code_value, residuals, write_frame
 from .library import Library, Request
-from .test_library import PATH
+from .located import PATH
 
 PAGE = Path(__file__).parents[2] / "docs" / "format-example.md"
 

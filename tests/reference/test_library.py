@@ -6,14 +6,11 @@ The library is the file that the environment's PYFILTER_LIBRARY names, else the 
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import os
 import random
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,31 +30,12 @@ from . import (
 )
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
+from .located import PATH
 
-
-def library_path() -> Path | None:
-    if named := os.environ.get("PYFILTER_LIBRARY"):
-        return Path(named).resolve()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyfilter warns when it was not built
-        try:
-            path = Path(importlib.import_module("pyfilter").PLUGIN_PATH) / "libh5pyfilter.so"
-        except (ImportError, AttributeError):
-            return None
-    return path if path.exists() else None
-
-
-PATH = library_path()
 pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
 
 
 LEVELS = ("baseline", "avx2", "avx512")
-
-
-@pytest.fixture(scope="module")
-def library() -> Library:
-    assert PATH is not None
-    return Library(PATH)
 
 
 def each_level(library: Library) -> Iterator[str]:

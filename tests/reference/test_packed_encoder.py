@@ -18,8 +18,8 @@ from . import packed, packed_encoder
 from .decoder import HAS_SENTINEL, decode, parse_header
 from .encoder import DTYPE_CODES, Spec
 from .library import Library, Request
+from .located import PATH
 from .packed_writer import write_frame
-from .test_library import PATH
 
 Array = NDArray[Any]
 pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "adaptive/cuda/driver.cuh"
-#include "adaptive/cuda/planes.cuh"
 #include "adaptive/train/sample.hpp"
 #include "core/cuda/derived.cuh"
 #include "core/cuda/memory.cuh"
@@ -34,17 +33,10 @@ std::uint32_t most_record_steps(const AdaptiveGrid& grid) {
 // Adds what the tiles of a grid need to what those of an order do.
 void add_grid(const AdaptiveGrid& grid, std::size_t value_bytes, EncodeOrder& order) {
   order.tiles = std::max(order.tiles, static_cast<std::uint32_t>(grid.tiles()));
-  const ScratchShape scratch = scratch_shape_of(grid);
-  order.scratch.wave_floats = std::max(order.scratch.wave_floats, scratch.wave_floats);
-  order.scratch.cells = std::max(order.scratch.cells, scratch.cells);
-  order.scratch.masks = std::max(order.scratch.masks, scratch.masks);
+  make_room(grid, order.scratch, order.plane_floats);
   order.records.cells = std::max(order.records.cells, LargestTile(grid, 0).cells());
   order.records.steps = std::max(order.records.steps, most_record_steps(grid));
   order.records.value_words = static_cast<std::uint32_t>(value_bytes / 4);
-  if (grid.kind == TileKind::volume)
-    order.plane_floats =
-        std::max(order.plane_floats,
-                 PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, LargestTile(grid, 0).columns).period()));
   order.tile_words = 3 * std::size_t{order.records.cells} + 64;
 }
 

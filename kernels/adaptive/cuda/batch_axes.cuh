@@ -17,7 +17,7 @@ class BatchAxes {
  public:
   // Finds folds of the lines of a batch; waits.
   Status find(const Shape& shape, std::uint64_t count, const CudaEncodeBatch& batch, const AdaptiveEncoders& encoders);
-  // Sets the orders of a job, and the sizes of what its arrays have of each part.
+  // Sets the orders of a job, and how much memory of its arrays a part takes.
   void set_orders(std::size_t value_bytes, AdaptiveEncode& job) const;
   // Copies the grids of `count` chunks from `first` on to the device: of each order those of all parts.
   Status upload(std::size_t first, std::size_t count, AdaptiveGrid* on_device, AdaptiveEncode& job,

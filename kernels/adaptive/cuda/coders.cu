@@ -17,15 +17,17 @@ namespace pyfilter::cuda {
 
 extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 
-ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
+void make_room(const AdaptiveGrid& grid, ScratchShape& scratch, std::size_t& plane_floats) {
   const LargestTile tile(grid, 0);
-  ScratchShape shape;
   const Layout l = make_layout(grid.kind, tile.planes, tile.rows, tile.columns);
   const Refinement r(grid.kind, tile.planes, tile.rows, tile.columns);
-  shape.wave_floats = static_cast<std::uint32_t>((std::max(l.floats(), r.floats()) + 3) / 4 * 4);
-  shape.masks = std::max(UnitScratch::kMaskMargin + l.steps(), r.classes() * r.steps());
-  shape.cells = tile.cells();
-  return shape;
+  scratch.wave_floats =
+      std::max(scratch.wave_floats, static_cast<std::uint32_t>((std::max(l.floats(), r.floats()) + 3) / 4 * 4));
+  scratch.masks = std::max({scratch.masks, UnitScratch::kMaskMargin + l.steps(), r.classes() * r.steps()});
+  scratch.cells = std::max(scratch.cells, tile.cells());
+  if (grid.kind == TileKind::volume)
+    plane_floats =
+        std::max(plane_floats, PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, tile.columns).period()));
 }
 
 namespace {
@@ -119,18 +121,9 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
   std::uint32_t log2 = job.axes == kPartAxes ? 0 : kMostTilesLog2;
   for (std::size_t i = 0; i < frames.count; ++i) log2 = std::min(log2, frames.frames[i].mode);
   job.most_units = static_cast<std::uint32_t>(tile_parts(grids.most_tiles, std::uint64_t{1} << log2));
-  const auto make_room = [&](const AdaptiveGrid& grid) {
-    const ScratchShape own = scratch_shape_of(grid);
-    job.scratch_shape.wave_floats = std::max(job.scratch_shape.wave_floats, own.wave_floats);
-    job.scratch_shape.cells = std::max(job.scratch_shape.cells, own.cells);
-    job.scratch_shape.masks = std::max(job.scratch_shape.masks, own.masks);
-    if (grid.kind == TileKind::volume) {
-      const auto columns = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
-      job.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, 1, 1, columns).period());
-    }
-  };
-  for (std::uint32_t k = 0; k < grids.count; ++k) make_room(grids.of[k]);
-  if (job.axes == kPartAxes && job.grids.across.across) make_room(job.grids.across);
+  for (std::uint32_t k = 0; k < grids.count; ++k) make_room(grids.of[k], job.scratch_shape, job.plane_floats);
+  if (job.axes == kPartAxes && job.grids.across.across)
+    make_room(job.grids.across, job.scratch_shape, job.plane_floats);
   job.start = start;
   job.stop = stop;
   const AdaptiveKernels& kernels = info.dtype == Dtype::f32 ? kAdaptiveKernels32 : kAdaptiveKernels64;

@@ -2,6 +2,7 @@
 // What the host's sides of encoding and decoding on a GPU share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "adaptive/cuda/params.cuh"
@@ -10,8 +11,8 @@
 
 namespace pyfilter::cuda {
 
-// Memory of a warp for the largest tile of a grid.
-ScratchShape scratch_shape_of(const AdaptiveGrid& grid);
+// Enlarges the memory of a warp to what the largest tile of a grid needs, and that of PlaneWindows.
+void make_room(const AdaptiveGrid& grid, ScratchShape& scratch, std::size_t& plane_floats);
 
 // Encodes a batch of chunks; waits for sizes.
 Status encode_adaptive(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
