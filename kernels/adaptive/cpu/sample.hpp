@@ -84,7 +84,7 @@ inline void sample_refining(Work& w, const Lattice& lattice, std::uint32_t every
   CellIndex distance[kMostCandidates];
   SampleCounters counters(every_of_pass(true, every));
   for (std::uint32_t turn = 1; turn <= w.turns; ++turn) {
-    spread_targets(w, lattice, turn);
+    spread_kinds(w, lattice, turn);
     refining.find_candidates(parity_of_turn(refining.shape.kind, turn), distance);
     each_step(w, lattice, turn, [&](std::uint32_t number, const auto& step, std::uint32_t lanes, const Ints&) {
       const std::uint32_t bits = lanes & ~w.steps.special(number);

@@ -18,7 +18,7 @@ struct TrainMemory {
   std::vector<Sample> samples;
   std::vector<ContextSample> contexts[kMostLevels + 1];  // of the model that is trained
   std::vector<std::uint32_t> keys, orders;               // for the solvers
-  std::vector<double> numbers;
+  std::vector<float> numbers;
   std::vector<std::uint8_t> records, stored;  // of the tile being counted
 };
 inline TrainMemory& train_memory() {
@@ -58,6 +58,7 @@ class CpuTiles {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled_) return {memory_.samples.data(), static_cast<std::uint32_t>(memory_.samples.size())};
     coded_.model = nullptr;
+    work_.spread_tile = Work::kNoTile;
     memory_.samples.clear();
     for (std::uint32_t i = 0; i < count; ++i) {
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
@@ -81,6 +82,7 @@ class CpuTiles {
   void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     Trial& trial = space.trials[trials[0]];
+    work_.spread_tile = Work::kNoTile;
     for (std::vector<ContextSample>& of_pass : memory_.contexts) of_pass.clear();
     for (std::uint32_t i = 0; i < length; ++i) {
       const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
@@ -88,7 +90,7 @@ class CpuTiles {
       const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
         sampler.take(number, step, bits, memory_.contexts[p]);
       };
-      encode_passes(work_, trial.model, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
+      encode_passes(work_, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
       coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
     }
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
@@ -101,11 +103,11 @@ class CpuTiles {
     space_.context_space.by_set.order = memory_.orders.data() + memory_.numbers.size();
   }
 
-  void count(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
-             const std::uint64_t* tiles, std::uint32_t length) {
-    for (std::uint32_t k = 0; k < count; ++k)
-      for (std::uint32_t i = 0; i < length; ++i)
-        count_tile(space.trials[trials[k]].model, tiles[i], kCountedAtOnce, false, space.trials[trials[k]].counts);
+  void count(const Alone&, TrainSpace& space) {
+    for (std::uint32_t i = 0; i < space.jobs; ++i) {
+      Trial& trial = space.trials[space.job[i].trial];
+      count_tile(trial.model, space.job[i].tile, kCountedAtOnce, false, trial.counts);
+    }
   }
   // Counts the symbols of a tile: kCountedAtOnce of each `every`. `keeps`: the codes are kept.
   void count_tile(const AdaptiveModel& model, std::uint64_t tile, std::size_t every, bool keeps, SymbolCounts& counts) {

@@ -192,17 +192,23 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
   std::uint8_t* const stored_before = stored;
   const std::size_t cells = std::size_t{tile.planes} * tile.rows * tile.columns;
   std::uint8_t* const marks = w.marks;
+  const bool spread = w.spread_tile == number && model.levels == 0;
   for (int attempt = 0;; ++attempt) {
-    const bool masks = load_tile<T>(plan, tile, values, w.dense) && model.masks;
+    const bool again = spread && attempt == 0;
+    if (!again) w.specials = load_tile<T>(plan, tile, values, w.dense);
+    const bool masks = w.specials && model.masks;
     if (attempt != 0)
       for (std::size_t i = 0; i < cells; ++i)
         if (marks[i] == kExact && w.dense.kinds[i] == kCoded) w.dense.kinds[i] = kExact;
     if (attempt != 0) w.dense.all_coded = false;
     const auto no_samples = [](std::uint32_t, std::uint32_t, const auto&, std::uint32_t) {};
-    encode_passes(w, model, no_samples, [&](const Lattice& lattice, std::uint32_t turn) {
+    encode_passes(w, model, again, no_samples, [&](const Lattice& lattice, std::uint32_t turn) {
       record_turn<T>(plan, w, lattice, turn, tile, values, masks, r, stored);
     });
-    if (mark_misfits<T>(plan, tile, values, w.dense) == 0) return masks;
+    if (mark_misfits<T>(plan, tile, values, w.dense) == 0) {
+      w.spread_tile = attempt == 0 && model.levels == 0 ? number : Work::kNoTile;
+      return masks;
+    }
     if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);
     std::memcpy(marks, w.dense.kinds, cells);
     r = before;

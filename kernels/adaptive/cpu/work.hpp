@@ -37,7 +37,12 @@ struct Work {
   Dense dense;
   Steps steps;
   std::uint8_t* marks;  // kinds of values in an earlier attempt
+  // The tile whose values are in `dense.kinds` and in the steps of a causal pass over all values; and whether some are
+  // special.
+  std::uint64_t spread_tile = kNoTile;
+  bool specials = false;
 
+  static constexpr std::uint64_t kNoTile = ~std::uint64_t{0};
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
     return 4 * (2 * kMostWaveFloats + 2 * kDense + 6 * kLanes + 8 * kMostSteps + Refining::kMostMasks + kMaskMargin) +
@@ -176,18 +181,13 @@ KFN void each_run(const Work& w, const Lattice& lattice, std::uint32_t turn, Vis
     }
 }
 
-// Copies the values of a turn to its steps.
-inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) {
+// Tells the steps of a turn which of their values are special.
+inline void spread_kinds(Work& w, const Lattice& lattice, std::uint32_t turn) {
   const std::size_t steps = steps_of(w);
-  std::memset(w.steps.targets, 0, 4 * kRows * steps);  // lanes without a value are worked, too
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
   std::memset(w.steps.kept, 0, 4 * steps);
   std::memset(w.steps.absent, 0, 4 * steps);
-  each_run(w, lattice, turn, [&](const Run& run) {
-    for (std::uint32_t k = 0; k < run.count; ++k)
-      w.steps.targets[run.target + k * kRows] = w.dense.values[run.at + k * run.by];
-  });
   if (w.dense.all_coded) return;
   each_run(w, lattice, turn, [&](const Run& run) {
     const std::size_t first = run.target / kRows;
@@ -200,6 +200,15 @@ inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) 
       if (kind == kAbsent) w.steps.absent[first + k] |= own;
     }
   });
+}
+// Copies the values of a turn to its steps.
+inline void spread_targets(Work& w, const Lattice& lattice, std::uint32_t turn) {
+  std::memset(w.steps.targets, 0, 4 * kRows * steps_of(w));  // lanes without a value are worked, too
+  each_run(w, lattice, turn, [&](const Run& run) {
+    for (std::uint32_t k = 0; k < run.count; ++k)
+      w.steps.targets[run.target + k * kRows] = w.dense.values[run.at + k * run.by];
+  });
+  spread_kinds(w, lattice, turn);
 }
 
 // Copies reconstructed values to the dense array; before further passes also sizes of codes.
@@ -258,15 +267,15 @@ KFN void encode_turn(Work& w, const Lattice& lattice, std::uint32_t turn, const 
 }
 
 // Encodes a loaded tile pass by pass; calls see(pass, number, step, bits) before a step is stored, and
-// visit(lattice, turn) after each turn.
+// visit(lattice, turn) after each turn. spread: the steps of the first pass have its values.
 template <class See, class Visit>
-KFN void encode_passes(Work& w, const AdaptiveModel& model, const See& see, const Visit& visit) {
+KFN void encode_passes(Work& w, const AdaptiveModel& model, bool spread, const See& see, const Visit& visit) {
   for (std::uint32_t p = 0; p <= model.levels; ++p) {
     const PassModel& pass = model.passes[p];
     const Lattice lattice(w.dense, model.kind, pass.log2);
     begin_pass(w, model.kind, pass, lattice);
     for (std::uint32_t turn = 1; turn <= w.turns; ++turn) {
-      spread_targets(w, lattice, turn);
+      if (!spread || p != 0) spread_targets(w, lattice, turn);
       encode_turn(w, lattice, turn,
                   [&](std::uint32_t number, const auto& step, std::uint32_t bits) { see(p, number, step, bits); });
       visit(lattice, turn);

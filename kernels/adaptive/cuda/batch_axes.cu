@@ -58,10 +58,9 @@ void add_samples(const AdaptiveGrid& grid, bool fast, SampleMemorySizes& most) {
     most.contexts = std::max(most.contexts, trials * tiles * of_tile);
   };
   const std::uint32_t first = sizes.first_tried(grid), tried = std::max(first, sizes.tried());
-  add_contexts(kMostTrials, (first + 1) / 2, sizes.wanted_in_trial(fast));
-  add_contexts(3, (tried + 1) / 2, sizes.wanted_in_trial(fast));
+  add_contexts(kMostComparedAgain, (tried + 1) / 2, sizes.wanted_in_trial(fast));
   add_contexts(1, (sizes.rated() + 1) / 2, sizes.wanted_in_trial(fast));
-  add_contexts(1, sizes.finished_tiles(), sizes.wanted_at_end());
+  add_contexts(1, sizes.finished_tiles(fast), sizes.wanted_at_end(fast));
   most.slot_bytes = std::max(most.samples * sizeof(Sample), most.contexts * sizeof(ContextSample));
 }
 

@@ -108,11 +108,11 @@ struct SolvingSizes {
   std::size_t samples = 0, contexts = 0;
 
   __host__ __device__ std::size_t bytes() const {
-    return SampleMemorySizes::padded(8 * contexts) + SampleMemorySizes::padded(4 * (3 * samples + 2 * contexts));
+    return SampleMemorySizes::padded(4 * contexts) + SampleMemorySizes::padded(4 * (3 * samples + 2 * contexts));
   }
-  __device__ __forceinline__ void lay_out(std::uint8_t* memory, double* staged, TrainSpace& space) const {
-    space.context_space.numbers = reinterpret_cast<double*>(memory);
-    auto* at = reinterpret_cast<std::uint32_t*>(memory + SampleMemorySizes::padded(8 * contexts));
+  __device__ __forceinline__ void lay_out(std::uint8_t* memory, float* staged, TrainSpace& space) const {
+    space.context_space.numbers = reinterpret_cast<float*>(memory);
+    auto* at = reinterpret_cast<std::uint32_t*>(memory + SampleMemorySizes::padded(4 * contexts));
     space.equation_space = {at, at + samples, staged, {at + 2 * samples, {}}};
     space.context_space.staged = staged;
     space.context_space.by_parity.order = at + 3 * samples;

@@ -194,14 +194,13 @@ class WarpTiles {
     team.wait();
   }
 
-  __device__ void count(const TrainTeam&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t count,
-                        const std::uint64_t* tiles, std::uint32_t length) const {
+  __device__ void count(const TrainTeam&, TrainSpace& space) const {
     const TileRecords records =
         order.records.in(scratch + warp() * scratch_bytes + EncodeScratch::bytes(order.scratch));
-    for (std::uint32_t i = warp(); i < count * length; i += kTrainWarps) {
-      Trial& trial = space.trials[trials[i / length]];
+    for (std::uint32_t i = warp(); i < space.jobs; i += kTrainWarps) {
+      Trial& trial = space.trials[space.job[i].trial];
       Encoder tile = encoder();
-      const TileHead head = record_tile(tile, trial.model, tiles[i % length], records);
+      const TileHead head = record_tile(tile, trial.model, space.job[i].tile, records);
       __syncwarp();
       count_records(records, head, kCountedAtOnce, trial.counts);
       __syncwarp();
@@ -209,6 +208,9 @@ class WarpTiles {
   }
 
  private:
+  static constexpr CellIndex kNoDistance = INT32_MAX;
+  static constexpr std::uint32_t kLanesBeside = 8;  // that load the values beside a sample
+
   template <class Sample>
   __device__ static std::uint32_t pack(const TrainTeam& team, const Sample* from, std::uint32_t count, std::uint32_t at,
                                        Sample* to) {
@@ -295,16 +297,20 @@ class WarpTiles {
                                      static_cast<std::uint32_t>(place.x.v));
   }
   // Takes a sample of the value at `own` by all lanes: each loads terms of it. Distances of candidates are in wave.tap.
-  template <class Range>
+  // beside: the distance of a value beside it in the first lanes, kNoDistance in others.
   __device__ static void take_together(const WaveOf<FlatCells>& wave, const TapList& list, std::uint32_t rest,
-                                       std::uint32_t set, bool is_border, const float* own, const Range& range,
+                                       std::uint32_t set, bool is_border, const float* own, CellIndex beside,
                                        Sample& sample) {
-    const auto at = [&](CellIndex distance) { return own[distance]; };
-    const float origin = at(wave.tap[rest]);
+    const float origin = own[wave.tap[rest]], other = beside != kNoDistance ? own[beside] : origin;
     for (std::uint32_t i = this_lane(); i < kTerms; i += kRows)
-      sample.terms[i] = i < list.count ? at(wave.tap[i]) - origin : i == list.count ? at(0) - origin : 0;
-    if (this_lane() == 0) {
-      sample.range = range(origin, at);
+      sample.terms[i] = i < list.count ? own[wave.tap[i]] - origin : i == list.count ? own[0] - origin : 0;
+    float low = other, high = other;
+    for (int apart = 1; apart < static_cast<int>(kLanesBeside); apart *= 2) {
+      low = min(low, __shfl_xor_sync(kAllRows, low, apart));
+      high = max(high, __shfl_xor_sync(kAllRows, high, apart));
+    }
+    if (this_lane() == 0) {  // of equal values the origin counts, as on the CPU: a range of 0 is not -0
+      sample.range = (high > origin ? high : origin) - (low < origin ? low : origin);
       sample.weight = sample_weight(is_border, sample.range);
       sample.set = set;
     }
@@ -314,6 +320,8 @@ class WarpTiles {
     const TapList& list = taps().causal;
     for (std::uint32_t i = this_lane(); i < list.count; i += kRows) wave.tap[i] = wave.layout.distance(list.of[i]);
     __syncwarp();
+    static_assert(kRangeTaps <= kLanesBeside);
+    const CellIndex beside = this_lane() < wave.range_taps ? wave.range_tap[this_lane()] : kNoDistance;
     Place place(wave.layout, tile.memory.lattice.lengths);
     const std::uint32_t steps = wave.layout.steps(), every_border = every < 8 ? 1 : every / 8;
     std::uint32_t inside = every / 2, border = 0, taken = 0;
@@ -334,9 +342,8 @@ class WarpTiles {
       for (std::uint32_t left = all; left != 0; left &= left - 1, ++taken) {
         const std::uint32_t lane = static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
         const std::uint32_t of = __shfl_sync(kAllRows, own_set, static_cast<int>(lane));
-        const auto range = [&](float origin, const auto& at) { return range_of_wave(wave, origin, at); };
         take_together(wave, list, rest_tap(list, false, wave.kind, of), of, of >= kBorderSets,
-                      wave.values.first + place.cell + lane, range, to[taken]);
+                      wave.values.first + place.cell + lane, beside, to[taken]);
       }
       border = (border + popcount(borders)) % every_border;
       inside = (inside + popcount(others)) % every;
@@ -357,7 +364,12 @@ class WarpTiles {
     __syncwarp();
     RefinedPlace place(shape, refining.parity, tile.memory.lattice.lengths);
     const std::uint32_t steps = shape.steps(), rest = rest_tap(list, true, shape.kind, refining.parity);
-    const auto range = [&](float origin, const auto& at) { return range_of_refining(refining, origin, at); };
+    // both sides along each odd axis
+    const std::uint32_t axis = this_lane() / 2;
+    const CellIndex beside = axis >= static_cast<std::uint32_t>(shape.kind) || (refining.parity >> axis & 1) == 0
+                                 ? kNoDistance
+                             : this_lane() % 2 == 0 ? refining.before[axis]
+                                                    : refining.behind[axis];
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
       const Ints active = place.active();
@@ -372,7 +384,7 @@ class WarpTiles {
         const std::uint32_t lane = static_cast<std::uint32_t>(__ffs(static_cast<int>(left))) - 1;
         take_together(wave, list, rest, refining.parity, false,
                       tile.scratch.unit.values + shape.cell_of_step(refining.parity, step) + shape.cell_of_lane(lane),
-                      range, to[taken]);
+                      beside, to[taken]);
       }
       inside = (inside + popcount(values)) % every;
     }

@@ -18,7 +18,7 @@ struct TrainShared {
   AdaptiveGrid grid;
   union {  // warps code tiles, or all threads sum equations
     TileMemory tiles[kTrainWarps];
-    double staged[kStagedNumbers];
+    float staged[kStagedNumbers];
   };
 };
 

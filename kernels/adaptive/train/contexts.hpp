@@ -17,10 +17,13 @@ struct ContextSample {
 };
 
 inline constexpr std::uint32_t kParities = 8;
+inline constexpr std::uint8_t kLeastConstantScale = kScaleOne - 24;  // 2^-6
+inline constexpr int kDescents = 10;                                 // rounds, at most; 60 gain 0.0 %
 
 // The equations of a parity, and their solution.
 struct ContextSolver {
   double a[kFeatures][kContextTerms], w[kContextTerms], rest[kContextTerms];
+  float w_single[kContextTerms];
   bool allowed[kFeatures];
 };
 // Memory; numbers for as many samples as there are.
@@ -28,37 +31,41 @@ struct ContextSpace {
   ContextSolver solvers[kParities];
   BinnedOrder<kParities> by_parity;
   BinnedOrder<kSets> by_set;
-  double *numbers, *staged;  // staged: as EquationSpace has it
-  float scales[kParities][kFeatures];
+  float *numbers, *staged;  // staged: as EquationSpace has it
+  float scales[kParities][kContextTerms];
 };
 
 // The sum of a sample's terms, weighted.
-KFN double expected_size(const double* w, const float* terms) {
-  double m[8];
+KFN float weighted_terms(const float* w, const float* terms) {
+  float m[8];
   for (std::uint32_t i = 0; i < 8; ++i) m[i] = w[i] * terms[i];
   for (std::uint32_t f = 8; f < kContextTerms; ++f) m[f % 8] += w[f] * terms[f];
-  return 0.02 + (((m[0] + m[1]) + (m[2] + m[3])) + ((m[4] + m[5]) + (m[6] + m[7])));
+  return ((m[0] + m[1]) + (m[2] + m[3])) + ((m[4] + m[5]) + (m[6] + m[7]));
 }
 
 // Sums the equations of a parity; numbers[i] is the weight of sample i. A cell is summed over the samples in order,
-// four at a time. Below the diagonal cells follow by symmetry, in whole vectors.
+// kAtOnce at a time. Below the diagonal cells follow by symmetry, in whole vectors.
 template <class Team>
-PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, const double* numbers,
-                              const std::uint32_t* order, std::uint32_t count, [[maybe_unused]] double* staged,
+PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, const float* numbers,
+                              const std::uint32_t* order, std::uint32_t count, [[maybe_unused]] float* staged,
                               ContextSolver& out) {
   if constexpr (Team::kSize == 1) {
+    constexpr float kZeros[kContextTerms] = {};
     for (std::uint32_t from = 0; from < count; from += kAtOnce) {
-      double t[kAtOnce][kContextTerms] = {}, g[kAtOnce] = {};
-      for (std::uint32_t n = 0; n < kAtOnce && from + n < count; ++n) {
-        const std::uint32_t i = order[from + n];
-        g[n] = numbers[i];
-        for (std::uint32_t k = 0; k < kContextTerms; ++k) t[n][k] = samples[i].terms[k];
+      const float *t[kAtOnce], *terms[kAtOnce];
+      float g[kAtOnce] = {}, own[kAtOnce];
+      for (std::uint32_t n = 0; n < kAtOnce; ++n) {
+        const bool exists = from + n < count;
+        t[n] = exists ? samples[order[from + n]].terms : kZeros;
+        if (exists) g[n] = numbers[order[from + n]];
       }
       for (std::uint32_t i = 0; i < kFeatures; ++i) {
-        const double own[kAtOnce] = {g[0] * t[0][i], g[1] * t[1][i], g[2] * t[2][i], g[3] * t[3][i]};
         const std::uint32_t first = i / 8 * 8;
-        add_four(out.a[i] + first, kContextTerms - first, own,
-                 {t[0] + first, t[1] + first, t[2] + first, t[3] + first});
+        for (std::uint32_t n = 0; n < kAtOnce; ++n) {
+          own[n] = g[n] * t[n][i];
+          terms[n] = t[n] + first;
+        }
+        add_together(out.a[i] + first, kContextTerms - first, own, terms);
       }
     }
   } else {
@@ -68,7 +75,7 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
     double row[4] = {};
     sum_staged<4, kContextTerms, kContextTerms>(
         team, samples, order, count, [&](std::uint32_t i) { return numbers[i]; }, part, kFeatures, staged, row,
-        [](const double*, std::uint32_t) {});
+        [](const float*, std::uint32_t) {});
     if (part.row < kFeatures)
       for (std::uint32_t k = 0; k < 4; ++k) out.a[part.row][part.first + k] = row[k];
   }
@@ -89,7 +96,7 @@ PYF_ON_TEAM void descend(const Few& few, ContextSolver& s) {
   few.wait();
   for (std::uint32_t i = 0; i < kFeatures; ++i) each(few, i / 8 * 8, [&](std::uint32_t k) { s.a[i][k] = s.a[k][i]; });
   few.wait();
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < kDescents; ++round) {
     double most = 0;
     for (std::uint32_t i = 0; i < kFeatures; ++i) {
       if (!s.allowed[i] || !(s.a[i][i] > 0)) continue;
@@ -103,6 +110,7 @@ PYF_ON_TEAM void descend(const Few& few, ContextSolver& s) {
     }
     if (most < 1e-4) break;
   }
+  each(few, kContextTerms, [&](std::uint32_t i) { s.w_single[i] = static_cast<float>(s.w[i]); });
 }
 
 KFN std::uint8_t nearest_scale(double w, std::uint32_t one) {
@@ -117,9 +125,13 @@ KFN std::uint8_t nearest_scale(double w, std::uint32_t one) {
 // Sets the scales of a parity from its solution.
 template <class Few>
 KFN void set_scales(const Few& few, std::uint32_t parity, ContextSpace& space, PassModel& pass) {
-  each(few, kFeatures, [&](std::uint32_t f) {
+  each(few, kContextTerms, [&](std::uint32_t f) {
+    if (f >= kFeatures) {
+      space.scales[parity][f] = 0;
+      return;
+    }
     std::uint8_t scale = nearest_scale(space.solvers[parity].w[f], kScaleOne);
-    if (f == kConstantFeature && scale == 0) scale = 28;  // 2^-6
+    if (f == kConstantFeature && scale == 0) scale = kLeastConstantScale;
     pass.scale[f][parity] = scale;
     space.scales[parity][f] = scale_of(scale, kScaleOne);
   });
@@ -133,9 +145,7 @@ PYF_ON_TEAM void set_factors(const Team& team, const ContextSample* samples, std
   each(team, count, [&](std::uint32_t i) {
     const ContextSample& s = samples[i];
     const float* const scales = space.scales[refining ? s.set % 8 : 0];
-    double m = 0;
-    for (std::uint32_t f = 0; f < kFeatures; ++f) m += static_cast<double>(scales[f]) * static_cast<double>(s.terms[f]);
-    space.numbers[i] = m;
+    space.numbers[i] = weighted_terms(scales, s.terms);
   });
   order_by_bins(team, count, [&](std::uint32_t i) { return samples[i].set; }, space.by_set);
   team.each_of_few(kSets, [&](const auto& few, std::uint32_t set) {
@@ -144,12 +154,29 @@ PYF_ON_TEAM void set_factors(const Team& team, const ContextSample* samples, std
     const double sizes = ordered_sum(few, padded, [&](std::uint32_t i) {
       return i < own ? static_cast<double>(samples[order[i]].terms[kSizeTerm]) : 0;
     });
-    const double expected =
-        ordered_sum(few, padded, [&](std::uint32_t i) { return i < own ? space.numbers[order[i]] : 0; });
+    const double expected = ordered_sum(
+        few, padded, [&](std::uint32_t i) { return i < own ? static_cast<double>(space.numbers[order[i]]) : 0; });
     if (few.rank() != 0) return;
     const std::uint8_t factor = sizes > 0 && expected > 0 ? nearest_scale(sizes / expected, kFactorOne) : kFactorOne;
     pass.factor[set] = factor < 1 ? std::uint8_t{1} : factor;
   });
+}
+
+// The scale of a feature in many chunks: the two nearest neighbours count most in refining passes.
+KFN std::uint8_t usual_scale(bool refining, std::uint32_t feature) {
+  if (feature == kConstantFeature) return kLeastConstantScale;
+  if (!refining || feature == kDistanceFeature) return kScaleOne - 16;  // 2^-4
+  return feature < 2 ? kScaleOne - 10 : feature == kRangeFeature ? kScaleOne - 22 : kScaleOne - 20;
+}
+// Sets contexts that predictors are compared with before any are trained.
+template <class Team>
+PYF_ON_TEAM void set_usual_contexts(const Team& team, AdaptiveModel& model) {
+  each_in_rows(team, (model.levels + 1) * kFeatures, 8, [&](std::uint32_t row, std::uint32_t parity, std::uint32_t) {
+    PassModel& pass = model.passes[row / kFeatures];
+    pass.scale[row % kFeatures][parity] = usual_scale(pass.refining, row % kFeatures);
+  });
+  each_in_rows(team, model.levels + 1, kSets,
+               [&](std::uint32_t p, std::uint32_t set, std::uint32_t) { model.passes[p].factor[set] = kFactorOne; });
 }
 
 // Trains the scales and the factors of a pass. Errors are relative to the sizes that the weights of the round before
@@ -174,12 +201,13 @@ PYF_ON_TEAM void train_contexts(const Team& team, PassModel& pass, TileKind kind
     const bool allowed = f < kFeatures && (f >= kCodeTaps || f < most_codes);
     if (f < kFeatures) s.allowed[f] = allowed;
     s.w[f] = !allowed ? 0 : f < kCodeTaps ? 1.0 / kCodeTaps : f == kConstantFeature ? 0.02 : 0;
+    s.w_single[f] = static_cast<float>(s.w[f]);
   });
   team.wait();
   for (int round = 0; round < 2; ++round) {
     each(team, count, [&](std::uint32_t i) {
       const std::uint32_t set = samples[i].set;
-      const double size = expected_size(space.solvers[refining ? set % 8 : 0].w, samples[i].terms);
+      const float size = 0.02f + weighted_terms(space.solvers[refining ? set % 8 : 0].w_single, samples[i].terms);
       space.numbers[i] = 1 / (size * size);
     });
     each_in_rows(team, parities * kFeatures, kContextTerms, [&](std::uint32_t row, std::uint32_t k, std::uint32_t) {

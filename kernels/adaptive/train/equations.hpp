@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, 
 inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // length of a row of equations, a multiple of 8
 // The part of a row that so many candidates and the value take.
 constexpr KFN std::uint32_t columns_of(std::uint32_t candidates) { return (candidates + 8) / 8 * 8; }
-inline constexpr std::uint32_t kAtOnce = 4;  // samples added to the equations at once
+inline constexpr std::uint32_t kAtOnce = 8;  // samples added to the equations at once
 
 // A sample of a value: its candidates and itself, all relative to the nearest candidate; then zeros.
 struct Sample {
@@ -54,13 +54,18 @@ PYF_ON_TEAM void order_by_bins(const Team& team, std::uint32_t count, const Bin&
   team.wait();
 }
 
-// Adds four samples to columns of a row. terms[n]: these columns of sample n; weighted[n]: the row's own term times the
-// sample's weight.
-KFN void add_four(double* __restrict columns, std::size_t count, const double (&weighted)[kAtOnce],
-                  const double* const (&terms)[kAtOnce]) {
-  for (std::size_t k = 0; k < count; ++k)
-    columns[k] += (weighted[0] * terms[0][k] + weighted[1] * terms[1][k]) +
-                  (weighted[2] * terms[2][k] + weighted[3] * terms[3][k]);
+// Adds kAtOnce samples to columns of a row, in single precision among these. terms[n]: these columns of sample n;
+// weighted[n]: the row's own term times the sample's weight.
+KFN void add_together(double* __restrict columns, std::size_t count, const float (&weighted)[kAtOnce],
+                      const float* const (&terms)[kAtOnce]) {
+  static_assert(kAtOnce == 8);
+  for (std::size_t k = 0; k < count; ++k) {
+    const float sum = ((weighted[0] * terms[0][k] + weighted[1] * terms[1][k]) +
+                       (weighted[2] * terms[2][k] + weighted[3] * terms[3][k])) +
+                      ((weighted[4] * terms[4][k] + weighted[5] * terms[5][k]) +
+                       (weighted[6] * terms[6][k] + weighted[7] * terms[7][k]));
+    columns[k] += static_cast<double>(sum);
+  }
 }
 
 // Parts of a row, `width` columns each, that are not below the diagonal in whole vectors of 8.
@@ -82,9 +87,9 @@ KFN RowPart item_of(std::uint32_t item, std::uint32_t rows, std::uint32_t column
 }
 
 // Samples that a thread block holds in fast memory at a time, and the numbers of these and their weights.
-// Eight columns and two more: vectors of eight begin in different banks.
+// Eight columns and four more: vectors of eight begin in different banks.
 inline constexpr std::uint32_t kStaged = 64;
-constexpr KFN std::uint32_t staged_column(std::uint32_t k) { return k + k / 8 * 2; }
+constexpr KFN std::uint32_t staged_column(std::uint32_t k) { return k + k / 8 * 4; }
 inline constexpr std::uint32_t kStagedNumbers = kStaged * (staged_column(kColumns) + 1);
 
 // Normal equations of a set's samples. The row and the column behind those of candidates belong to the value.
@@ -97,7 +102,7 @@ struct Equations {
 // Memory for as many samples as there are.
 struct EquationSpace {
   std::uint32_t *keys, *other;
-  double* staged;  // fast memory of a thread block: kStagedNumbers
+  float* staged;  // fast memory of a thread block: kStagedNumbers
   BinnedOrder<kSets> by_set;
 };
 
@@ -112,7 +117,7 @@ struct SetEquations {
 // Copies the terms of `here` samples to fast memory, zeros up to `padded`. What a thread copies is all loaded first.
 template <std::uint32_t Columns, std::uint32_t Terms, class Team, class AnySample>
 KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint32_t* order, std::uint32_t here,
-                     std::uint32_t padded, double* staged) {
+                     std::uint32_t padded, float* staged) {
   constexpr std::uint32_t kEach = (kStaged * Columns + Team::kSize - 1) / Team::kSize;
   float terms[kEach];
   for (std::uint32_t j = 0; j < kEach; ++j) {
@@ -122,8 +127,7 @@ KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint
   }
   for (std::uint32_t j = 0; j < kEach; ++j) {
     const std::uint32_t at = team.rank() + j * Team::kSize;
-    if (at < padded * Columns)
-      staged[at / Columns * staged_column(Columns) + staged_column(at % Columns)] = static_cast<double>(terms[j]);
+    if (at < padded * Columns) staged[at / Columns * staged_column(Columns) + staged_column(at % Columns)] = terms[j];
   }
 }
 
@@ -133,10 +137,10 @@ KFN void stage_terms(const Team& team, const AnySample* samples, const std::uint
 template <std::uint32_t Width, std::uint32_t Columns, std::uint32_t Terms, class Team, class AnySample, class Weight,
           class Look>
 KFN void sum_staged(const Team& team, const AnySample* samples, const std::uint32_t* order, std::uint32_t count,
-                    const Weight& weight, RowPart part, std::uint32_t rows, double* staged, double (&sums)[Width],
+                    const Weight& weight, RowPart part, std::uint32_t rows, float* staged, double (&sums)[Width],
                     const Look& look) {
   constexpr std::uint32_t kPitch = staged_column(Columns);
-  double* const weights = staged + kStaged * kPitch;
+  float* const weights = staged + kStaged * kPitch;
   for (std::uint32_t from = 0; from < count; from += kStaged) {
     const std::uint32_t here = count - from < kStaged ? count - from : kStaged,
                         padded = (here + kAtOnce - 1) / kAtOnce * kAtOnce;
@@ -147,36 +151,44 @@ KFN void sum_staged(const Team& team, const AnySample* samples, const std::uint3
     look(weights, here);
     if (part.row >= rows) continue;
     for (std::uint32_t n = 0; n < padded; n += kAtOnce) {
-      const double* const t = staged + n * kPitch;
-      double own[kAtOnce];
-      for (std::uint32_t k = 0; k < kAtOnce; ++k) own[k] = weights[n + k] * t[k * kPitch + staged_column(part.row)];
-      const double* const at = t + staged_column(part.first);
-      add_four(sums, Width, own, {at, at + kPitch, at + 2 * kPitch, at + 3 * kPitch});
+      const float* const t = staged + n * kPitch;
+      const float* terms[kAtOnce];
+      float own[kAtOnce];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) {
+        own[k] = weights[n + k] * t[k * kPitch + staged_column(part.row)];
+        terms[k] = t + k * kPitch + staged_column(part.first);
+      }
+      add_together(sums, Width, own, terms);
     }
   }
 }
 
-KFN double weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
+KFN float weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
 
-// Adds four samples to the equations of their set; missing ones are nullptr.
+// Adds samples to the equations of their set; missing ones are nullptr. Cells below the diagonal follow by symmetry.
 KFN void add_samples(const Sample* const (&samples)[kAtOnce], std::uint32_t candidates, bool weighted, Equations& out) {
-  double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
+  alignas(64) float t[kAtOnce][kColumns] = {}, own[kTerms][kAtOnce];
+  float g[kAtOnce] = {};
   for (std::uint32_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
     g[n] = weight_of(*samples[n], weighted);
-    for (std::uint32_t i = 0; i <= candidates; ++i) t[n][i] = samples[n]->terms[i];
-    out.weight += g[n];
+    for (std::uint32_t i = 0; i < kTerms; ++i) t[n][i] = samples[n]->terms[i];
+    out.weight += static_cast<double>(g[n]);
     ++out.count;
   }
-  for (std::uint32_t i = 0; i <= candidates; ++i) {
-    const double own[kAtOnce] = {g[0] * t[0][i], g[1] * t[1][i], g[2] * t[2][i], g[3] * t[3][i]};
-    const std::uint32_t first = i / 8 * 8;  // whole vectors; the rest by symmetry
-    add_four(out.of[i] + first, columns_of(candidates) - first, own,
-             {t[0] + first, t[1] + first, t[2] + first, t[3] + first});
+  for (std::uint32_t i = 0; i <= candidates; ++i)
+    for (std::uint32_t n = 0; n < kAtOnce; ++n) own[i][n] = g[n] * t[n][i];
+  constexpr std::uint32_t kWidth = 16;
+  static_assert(kColumns % kWidth == 0);
+  for (std::uint32_t first = 0; first <= candidates; first += kWidth) {
+    const float* terms[kAtOnce];
+    for (std::uint32_t n = 0; n < kAtOnce; ++n) terms[n] = t[n] + first;
+    for (std::uint32_t i = 0; i <= candidates && i < first + kWidth; ++i)
+      add_together(out.of[i] + first, kWidth, own[i], terms);
   }
 }
 
 // Sums the equations of all sets; keys[i]: the set of sample i. A cell is summed over the samples of its set in order,
-// four at a time. One thread takes the samples as they come, a thread block set by set.
+// kAtOnce at a time. One thread takes the samples as they come, a thread block set by set.
 KFN void sum_sets(const Alone& /*team*/, const Sample* samples, std::uint32_t count, std::uint32_t candidates,
                   bool weighted, EquationSpace& space, Equations (&sets)[kSets]) {
   const Sample* waiting[kSets][kAtOnce] = {};
@@ -195,7 +207,7 @@ KFN void sum_sets(const Alone& /*team*/, const Sample* samples, std::uint32_t co
 }
 template <class Team>
 PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uint32_t* order, std::uint32_t count,
-                         std::uint32_t candidates, bool weighted, double* staged, Equations& out) {
+                         std::uint32_t candidates, bool weighted, float* staged, Equations& out) {
   const std::uint32_t terms = candidates + 1, columns = columns_of(candidates);
   // a thread has eight columns of a row, and the last one has the weight
   static_assert(items_of(kTerms, kColumns, 8) < Team::kSize);
@@ -205,9 +217,9 @@ PYF_ON_TEAM void sum_set(const Team& team, const Sample* samples, const std::uin
   sum_staged<8, kColumns, kTerms>(
       team, samples, order, count, [&](std::uint32_t i) { return weight_of(samples[i], weighted); }, part, terms,
       staged, row,
-      [&](const double* weights, std::uint32_t here) {
+      [&](const float* weights, std::uint32_t here) {
         if (!is_last) return;
-        for (std::uint32_t n = 0; n < here; ++n) weight += weights[n];
+        for (std::uint32_t n = 0; n < here; ++n) weight += static_cast<double>(weights[n]);
       });
   if (part.row < terms)
     for (std::uint32_t k = 0; k < 8; ++k) out.of[part.row][part.first + k] = row[k];

@@ -10,13 +10,18 @@
 #include "adaptive/plan.hpp"
 #include "adaptive/train/contexts.hpp"
 #include "adaptive/train/equations.hpp"
+#include "adaptive/train/sample_sizes.hpp"
 #include "adaptive/train/trial.hpp"
 #include "adaptive/train/weights.hpp"
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kMostSampled = 32;
-inline constexpr double kClose = 1.08;  // candidates within 8 % of the best are tried again
+// Regressions within 8 % of the best candidate, and interpolations within 25 %, are compared again on more tiles.
+inline constexpr double kClose = 1.08, kFar = 1.25;
+inline constexpr std::uint32_t kMostComparedAgain = 4;
+// Bits a value of the best regression from which on others gain next to nothing: one with equal weights of samples 0.1
+// % on average, interpolations nothing at all.
+inline constexpr double kMostBitsUnweighted = 4, kMostBitsInterpolated = 1.5;
 
 // The passes that candidates sample: causal ones of three lattices, samples of the first one alike, too, and refining
 // ones of two.
@@ -31,73 +36,15 @@ struct TrainSpace {
   JoinedLevels<kContextLevels> joined;
   SetEquations equations[kSampledPasses], one;  // index_of_equations(); one: with classes joined
   bool has_equations[kSampledPasses];
-  std::uint64_t sampled[kMostSampled], listed[2][kMostSampled];
+  std::uint64_t sampled[kMostSampled], listed[2][kMostSampled], compared[kMostSampled];
+  CountJob job[kMostTrials * kMostSampled];
+  std::uint32_t jobs;
   float* activity;
   double total_activity, bits;
   CountLogs logs;
   EquationSpace equation_space;
   WeightSpace weight_space;
   ContextSpace context_space;
-};
-
-// The share of a tile's values that a pass codes.
-KFN double share_of_pass(TileKind kind, bool refining, std::uint32_t log2) {
-  const auto axes = static_cast<std::uint32_t>(kind);
-  double part = 1;
-  for (std::uint32_t axis = 0; axis < axes; ++axis) part /= static_cast<double>(1u << log2);
-  return refining ? part * (1 - 1.0 / static_cast<double>(1u << axes)) : part;
-}
-
-// How many tiles and values of a chunk are sampled.
-struct SampleSizes {
-  std::uint64_t tiles, values;
-
-  explicit KFN SampleSizes(const AdaptiveGrid& grid) : tiles(grid.tiles()), values(grid.own_values()) {}
-  // Tiles for weights; for the first and the second trial of candidates; for the contexts of the chosen one.
-  KFN std::uint32_t sampled_tiles(bool fast) const { return fast ? part_of(8, 4, 16) : part_of(4, 8, 32); }
-  KFN std::uint32_t first_tried(const AdaptiveGrid& grid) const {
-    const std::uint64_t components = grid.components < 4 ? grid.components : 4;
-    return part_of(1, 0, 2 * components * (grid.kind == TileKind::line ? 2 : 1));
-  }
-  KFN std::uint32_t tried() const { return part_of(8, 2, 12); }
-  // Tiles to compare axes on.
-  KFN std::uint32_t rated() const { return part_of(1, 0, 16); }
-  KFN std::uint32_t finished_tiles() const { return part_of(6, 8, 24); }
-  // Of the values that a pass codes in `sampled` tiles, one of so many is sampled.
-  KFN std::uint32_t every_sample(std::uint32_t sampled, double share) const {
-    return at_least_one(in_tiles(sampled) * share / enough(1500, 64, 14000));
-  }
-  KFN std::uint32_t every_context(std::uint32_t sampled, double wanted) const {
-    return at_least_one(in_tiles(sampled) / wanted);
-  }
-  KFN double wanted_in_trial(bool fast) const { return enough(2000, 128, fast ? 6000 : 10000); }
-  KFN double wanted_at_end() const { return enough(4000, 64, 20000); }
-
- private:
-  // The number of samples: larger chunks take more.
-  KFN double enough(double least, double part, double most) const {
-    const double wanted = least + static_cast<double>(values) / part;
-    return wanted < most ? wanted : most;
-  }
-  // The number of sampled tiles: 1 / `part` of all, within `least` and `most`.
-  KFN std::uint32_t part_of(std::uint64_t part, std::uint64_t least, std::uint64_t most) const {
-    const std::uint64_t own = tiles / part, within = own < least ? least : own > most ? most : own;
-    return static_cast<std::uint32_t>(within < tiles ? within : tiles);
-  }
-  KFN double in_tiles(std::uint32_t sampled) const {
-    return static_cast<double>(values) / static_cast<double>(tiles) * static_cast<double>(sampled);
-  }
-  KFN static std::uint32_t at_least_one(double every) { return every < 1 ? 1 : static_cast<std::uint32_t>(every); }
-};
-
-// The tiles that are counted for the tables of a chunk, and how many of their symbols.
-struct CountedTiles {
-  std::uint64_t tiles, count;
-
-  explicit KFN CountedTiles(std::uint64_t all) : tiles(all), count(all < kMostCountedTiles ? all : kMostCountedTiles) {}
-  KFN std::uint64_t number(std::uint64_t i) const { return i * tiles / count + tiles / count / 2; }
-  KFN std::uint32_t every() const { return count > kAllCountedTiles ? 4 * kCountedAtOnce : kCountedAtOnce; }
-  KFN double share() const { return static_cast<double>(kCountedAtOnce) / static_cast<double>(every()); }
 };
 
 // Of parts with so many values an interpolation is rated, too.
@@ -167,8 +114,9 @@ class Trainer {
   PYF_ON_TEAM double rate(bool masks) {
     begin_trials();
     double least = 0;
-    for (const std::uint32_t trial : {0u, kRegressions}) {
-      if (!is_open(choice_, trial) || (trial != 0 && choice_.predictor == 0 && sizes_.values > kFewValues)) continue;
+    for (const std::uint32_t trial : {kRegression, kInterpolation}) {
+      if (!is_open(choice_, trial) || (trial != kRegression && choice_.predictor == 0 && sizes_.values > kFewValues))
+        continue;
       make_weights(candidate_of(trial), masks, space_.trials[trial].model);
       try_on(&trial, 1, sizes_.rated());
       if (least == 0 || bits_of(trial) < least) least = bits_of(trial);
@@ -176,53 +124,56 @@ class Trainer {
     return least;
   }
 
-  // Chooses a predictor, trains its weights, and returns its trial.
+  // Chooses a predictor, trains its weights, and returns its trial. Regressions are compared first. Others follow where
+  // they may gain.
   PYF_ON_TEAM std::uint32_t choose(bool masks) {
     begin_trials();
-    std::uint32_t order[kMostTrials], count = 0, tried = 0;
-    const auto try_more = [&] {
-      try_on(order + tried, count - tried, first_tried_);
-      tried = count;
+    std::uint32_t order[kMostTrials] = {}, count = 0;
+    const auto add = [&](std::uint32_t trial) {
+      if (!is_open(choice_, trial)) return;
+      make_weights(candidate_of(trial), masks, space_.trials[trial].model);
+      set_usual_contexts(team_, space_.trials[trial].model);
+      finish(space_.trials[trial].model);
+      restart_counts(&trial, 1);
+      order[count++] = trial;
     };
-    for (std::uint32_t i = 0; i < kMostTrials; ++i) {
-      if (!is_open(choice_, i)) continue;
-      // one thread learns first whether the second interpolation is worth a trial; a team tries all together
-      if (Team::kSize == 1 && i == kSecondInterpolation) {
-        try_more();
-        if (is_far(order, count)) continue;
-      }
-      make_weights(candidate_of(i), masks, space_.trials[i].model);
-      order[count++] = i;
-    }
-    try_more();
-    if (Team::kSize != 1 && order[count - 1] == kSecondInterpolation && is_far(order, count - 1)) --count;
-    sort_by_bits(order, count);
-    const double least = bits_of(order[0]);
-    if (tried_ > first_tried_ && count > 1 && bits_of(order[1]) < kClose * least) {
-      while (count > 3 || bits_of(order[count - 1]) >= kClose * least) --count;
-      try_on(order, count, tried_);
+    const auto compare_from = [&](std::uint32_t first, std::uint32_t tiles) {
+      compare(order + first, count - first, tiles);
       sort_by_bits(order, count);
+    };
+    const std::uint32_t few = (first_tried_ + 1) / 2;
+    list_compared(first_tried_);
+    for (const std::uint32_t trial : {kRegression, kChain, kRegressionOfClasses}) add(trial);
+    compare_from(0, few);
+    const double of_value = count == 0 ? 0 : bits_of(order[0]) / static_cast<double>(sizes_.values);
+    if (of_value < kMostBitsInterpolated) {
+      while (count > 1 && bits_of(order[count - 1]) > kFar * bits_of(order[0])) --count;
+      add(kUnweighted);
+      add(kInterpolation);
+      compare_from(0, first_tried_);
+      const std::uint32_t before = count;
+      if (order[0] == kInterpolation) add(kSecondInterpolation);
+      compare_from(before, first_tried_);
+    } else if (of_value < kMostBitsUnweighted) {
+      const std::uint32_t before = count;
+      add(kUnweighted);
+      compare_from(before, few);
     }
+    if (tried_ > first_tried_) compare_again(order, count);
     return order[0];
   }
 
   // Trains the contexts of the chosen model.
   PYF_ON_TEAM void finish_contexts(std::uint32_t trial) {
-    const std::uint32_t tiles = sizes_.finished_tiles();
+    const std::uint32_t tiles = sizes_.finished_tiles(choice_.fast);
     list_tiles(tiles, space_.listed[0]);
-    train_contexts_on(&trial, 1, space_.listed[0], tiles, sizes_.wanted_at_end());
+    train_contexts_on(&trial, 1, space_.listed[0], tiles, sizes_.wanted_at_end(choice_.fast));
   }
 
  private:
   PYF_ON_TEAM void begin_trials() {
     list_tiles(sizes_.sampled_tiles(choice_.fast), space_.sampled);
     each(team_, kSampledPasses, [&](std::uint32_t i) { space_.has_equations[i] = false; });
-  }
-  // Whether the last trial is not within 10 % of the best: then the second interpolation is no candidate.
-  PYF_ON_TEAM bool is_far(const std::uint32_t* order, std::uint32_t count) const {
-    double least = bits_of(order[0]);
-    for (std::uint32_t k = 1; k < count; ++k) least = bits_of(order[k]) < least ? bits_of(order[k]) : least;
-    return bits_of(order[count - 1]) > 1.1 * least;
   }
   PYF_ON_TEAM double bits_of(std::uint32_t trial) const { return space_.trials[trial].bits; }
   PYF_ON_TEAM void sort_by_bits(std::uint32_t* order, std::uint32_t count) const {
@@ -232,6 +183,27 @@ class Trainer {
         order[k] = order[k - 1];
         order[k - 1] = other;
       }
+  }
+  // Compares the best trials on more tiles: with trained contexts if one of them interpolates, since its contexts are
+  // less usual.
+  PYF_ON_TEAM void compare_again(std::uint32_t* order, std::uint32_t count) {
+    std::uint32_t close = 0;
+    bool interpolates = false;
+    for (std::uint32_t i = 0; i < count && close < kMostComparedAgain; ++i) {
+      const bool own = order[i] >= kInterpolation;
+      if (i != 0 && bits_of(order[i]) >= (own ? kFar : kClose) * bits_of(order[0])) continue;
+      interpolates = interpolates || own;
+      order[close++] = order[i];
+    }
+    if (close < 2) return;
+    if (interpolates) {
+      try_on(order, close, tried_);
+    } else {
+      list_compared(tried_ / 2);
+      restart_counts(order, close);
+      compare(order, close, tried_ / 2);
+    }
+    sort_by_bits(order, close);
   }
 
   // Sums are of integers below 2^53, so their order does not matter.
@@ -324,7 +296,6 @@ class Trainer {
 
   // Estimates the bits of all tiles: trains contexts on every second of some tiles, counts symbols of the others.
   PYF_ON_TEAM void try_on(const std::uint32_t* trials, std::uint32_t count, std::uint32_t tiles) {
-    if (count == 0) return;
     list_tiles(tiles, space_.listed[1]);
     const std::uint32_t trained = (tiles + 1) / 2, counted = tiles / 2;
     if (team_.rank() == 0) {
@@ -334,14 +305,54 @@ class Trainer {
     team_.wait();
     const std::uint64_t* const list = space_.listed[counted == 0 ? 0 : 1];
     const std::uint32_t length = counted == 0 ? trained : counted;
-    for (std::uint32_t k = 0; k < count; ++k) clear(team_, space_.trials[trials[k]].counts);
     // one thread takes a model at a time, which needs less memory; warps of a team code tiles for all of them
     const std::uint32_t together = Team::kSize == 1 ? 1 : count;
     for (std::uint32_t first = 0; first < count; first += together) {
       train_contexts_on(trials + first, together, space_.listed[0], trained, sizes_.wanted_in_trial(choice_.fast));
-      team_.wait();
-      tiles_.count(team_, space_, trials + first, together, list, length);
+      restart_counts(trials + first, together);
+      count_on(trials + first, together, list, length);
     }
+    rate_counts(trials, count, list, length);
+  }
+  // Estimates the bits of all tiles with usual contexts, from the first tiles of a list that candidates share.
+  PYF_ON_TEAM void compare(const std::uint32_t* trials, std::uint32_t count, std::uint32_t tiles) {
+    count_on(trials, count, space_.compared, tiles);
+    rate_counts(trials, count, space_.compared, tiles);
+  }
+  // Lists tiles to compare candidates on: every second one first.
+  PYF_ON_TEAM void list_compared(std::uint32_t count) {
+    list_tiles(count, space_.listed[0]);
+    if (team_.rank() == 0)
+      for (std::uint32_t i = 0; i < count; ++i)
+        space_.compared[i % 2 == 0 ? i / 2 : (count + 1) / 2 + i / 2] = space_.listed[0][count - 1 - i];
+    team_.wait();
+  }
+  PYF_ON_TEAM void restart_counts(const std::uint32_t* trials, std::uint32_t count) {
+    team_.wait();
+    for (std::uint32_t k = 0; k < count; ++k) {
+      Trial& trial = space_.trials[trials[k]];
+      clear(team_, trial.counts);
+      if (team_.rank() == 0) trial.counted = 0;
+    }
+    team_.wait();
+  }
+  // Counts symbols of trials on tiles of a list that they have not been counted on.
+  PYF_ON_TEAM void count_on(const std::uint32_t* trials, std::uint32_t count, const std::uint64_t* tiles,
+                            std::uint32_t length) {
+    team_.wait();
+    if (team_.rank() == 0) {
+      space_.jobs = 0;
+      for (std::uint32_t i = 0; i < length; ++i)
+        for (std::uint32_t k = 0; k < count; ++k)
+          if (i >= space_.trials[trials[k]].counted) space_.job[space_.jobs++] = {tiles[i], trials[k]};
+      for (std::uint32_t k = 0; k < count; ++k) space_.trials[trials[k]].counted = length;
+    }
+    team_.wait();
+    tiles_.count(team_, space_);
+  }
+  // Estimates the bits of all tiles from the symbols that were counted on these.
+  PYF_ON_TEAM void rate_counts(const std::uint32_t* trials, std::uint32_t count, const std::uint64_t* list,
+                               std::uint32_t length) {
     team_.wait();
     double activity = 0;
     for (std::uint32_t i = 0; i < length; ++i) activity += static_cast<double>(space_.activity[list[i]]);

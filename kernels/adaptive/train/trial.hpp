@@ -52,6 +52,12 @@ struct Trial {
   SymbolCounts counts;
   SampleList<ContextSample> samples[kMostLevels + 1];
   double bits;
+  std::uint32_t counted;  // tiles whose symbols are in `counts`
+};
+// A tile whose symbols are to be counted with the model of a trial.
+struct CountJob {
+  std::uint64_t tile;
+  std::uint32_t trial;
 };
 
 // A predictor to try: its lattices, its classes of activity, and whether samples in calm regions have more weight.
@@ -64,20 +70,20 @@ struct Candidate {
 inline constexpr std::uint32_t kMostTrials = 6, kTriedLevels = 2, kMostTaps = 24, kFewTaps = 14, kFewCodeTaps = 9;
 
 // Predictors to try: four regressions, then two interpolations.
-inline constexpr std::uint32_t kRegressions = 4;
+inline constexpr std::uint32_t kRegression = 0, kChain = 1, kUnweighted = 2, kRegressionOfClasses = 3,
+                               kInterpolation = 4, kSecondInterpolation = 5;
 KFN Candidate candidate_of(std::uint32_t i) {
-  return i == 0   ? Candidate{0, 1, true, 0, false}
-         : i == 1 ? Candidate{0, 1, true, 0, true}
-         : i == 2 ? Candidate{0, 1, false, 0, false}
-         : i == 3 ? Candidate{0, 4, true, 0, false}
-         : i == 4 ? Candidate{1, 1, true, 1, false}
-                  : Candidate{2, 2, true, 0, false};
+  return i == kRegression            ? Candidate{0, 1, true, 0, false}
+         : i == kChain               ? Candidate{0, 1, true, 0, true}
+         : i == kUnweighted          ? Candidate{0, 1, false, 0, false}
+         : i == kRegressionOfClasses ? Candidate{0, 4, true, 0, false}
+         : i == kInterpolation       ? Candidate{1, 1, true, 1, false}
+                                     : Candidate{2, 2, true, 0, false};
 }
-inline constexpr std::uint32_t kSecondInterpolation = 5;
 // Whether the caller's choice leaves a candidate open.
 KFN bool is_open(const AdaptiveChoice& choice, std::uint32_t i) {
-  if (i < kRegressions) return choice.predictor != 2 && (i < 2 || !choice.fast);
-  return choice.predictor != 1 && (i == kRegressions || !choice.fast);
+  if (i < kInterpolation) return choice.predictor != 2 && (i != kUnweighted || !choice.fast);
+  return choice.predictor != 1 && (i == kInterpolation || !choice.fast);
 }
 
 PYF_END_TARGET
