@@ -82,16 +82,22 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
         std::memset(kinds, kCoded, count);
         if (largest < std::bit_cast<std::uint32_t>(kFarthest)) continue;
       }
-      for (std::uint32_t x = 0; x < count; ++x) {
-        const T value = value_at<T>(values, from + x * tile.value_stride);
+      std::uint32_t seen = 0;  // a bit for each kind
+      const auto look = [&](std::uint32_t x, std::uint64_t index) {
         float t = 0;
-        const ValueKind kind = scale.kind_of(value, &t);
+        const ValueKind kind = scale.kind_of(value_at<T>(values, index), &t);
         to[x] = t;
         kinds[x] = kind;
-        any = any | (kind == kSentinel);
-        others = others | (kind != kCoded);
-        if (plan.origin_values != nullptr) keep(from + x * tile.value_stride, value, to[x], kinds[x]);
-      }
+        seen |= 1u << kind;
+      };
+      if (tile.value_stride == 1)
+        for (std::uint32_t x = 0; x < count; ++x) look(x, from + x);
+      else
+        for (std::uint32_t x = 0; x < count; ++x) look(x, from + x * tile.value_stride);
+      any = any || (seen >> kSentinel & 1) != 0;
+      others = others || (seen & ~(1u << kCoded)) != 0;
+      for (std::uint32_t x = 0; x < count && plan.origin_values != nullptr; ++x)
+        keep(from + x * tile.value_stride, value_at<T>(values, from + x * tile.value_stride), to[x], kinds[x]);
     }
   d.all_coded = !others && plan.origin_values == nullptr;
   return any;
@@ -119,9 +125,16 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
         }
         if (largest <= std::bit_cast<std::uint64_t>(scale.bound) && least != 0) continue;
       }
+      const auto misses = [&](std::uint32_t x, std::uint64_t index) {
+        return static_cast<std::uint32_t>((kinds[x] == kCoded) & !scale.fits(value_at<T>(values, index), r[x]));
+      };
+      if (tile.value_stride == 1) {
+        std::uint32_t any = 0;
+        for (std::uint32_t x = 0; x < count; ++x) any |= misses(x, from + x);
+        if (any == 0) continue;
+      }
       for (std::uint32_t x = 0; x < count; ++x) {
-        if (kinds[x] != kCoded) continue;
-        if (scale.fits(value_at<T>(values, from + x * tile.value_stride), r[x])) continue;
+        if (misses(x, from + x * tile.value_stride) == 0) continue;
         kinds[x] = kExact;
         ++marked;
       }

@@ -192,6 +192,9 @@ inline void spread_kinds(Work& w, const Lattice& lattice, std::uint32_t turn) {
   each_run(w, lattice, turn, [&](const Run& run) {
     const std::size_t first = run.target / kRows;
     const std::uint32_t own = 1u << run.target % kRows;
+    std::uint32_t any = 0;
+    for (std::uint32_t k = 0; k < run.count; ++k) any |= w.dense.kinds[run.at + k * run.by];
+    if (any == kCoded) return;
     for (std::uint32_t k = 0; k < run.count; ++k) {
       const std::uint8_t kind = w.dense.kinds[run.at + k * run.by];
       if (kind == kSentinel) w.steps.wanted_sentinel[first + k] |= own;

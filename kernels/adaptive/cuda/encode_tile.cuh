@@ -58,25 +58,35 @@ struct TileEncoder {
         reinterpret_cast<uint4*>(scratch.marks)[i] = {0, 0, 0, 0};
     bool any = false, others = false;
     if (kRefines || scale.has_sentinel) {
+      constexpr std::uint32_t kTogether = 4;  // rows whose values are loaded together
 #pragma unroll 1
       for (std::uint32_t z = 0; z < d.planes; ++z)
 #pragma unroll 1
-        for (std::uint32_t y = 0; y < d.rows; ++y) {
-          const std::uint64_t first = tile.row(z, y);
-          const std::size_t to = d.index(z, y, 0);
-#pragma unroll 2
-          for (std::uint32_t x = this_lane(); x < d.lengths[y]; x += kRows) {
-            float t = 0;
-            const std::uint64_t index = first + x * tile.value_stride;
-            const ValueKind kind = index < grid.values ? kind_of(values[index], to + x, &t) : kAbsent;
-            any = any || kind == kSentinel;
-            if constexpr (kRefines) {
-              d.values[to + x] = t;
-              d.kinds[to + x] = kind;
-              others = others || kind != kCoded;
+        for (std::uint32_t y = 0; y < d.rows; y += kTogether)
+#pragma unroll 1
+          for (std::uint32_t x = this_lane(); x < d.columns; x += kRows) {
+            T own[kTogether];
+#pragma unroll
+            for (std::uint32_t k = 0; k < kTogether; ++k) {
+              const std::uint64_t index = tile.row(z, y + k) + x * tile.value_stride;
+              const bool exists = y + k < d.rows && x < d.lengths[y + k] && index < grid.values;
+              own[k] = exists ? values[index] : T{0};
+            }
+#pragma unroll
+            for (std::uint32_t k = 0; k < kTogether; ++k) {
+              if (y + k >= d.rows || x >= d.lengths[y + k]) continue;
+              float t = 0;
+              const std::size_t to = d.index(z, y + k, x);
+              const bool exists = tile.row(z, y + k) + x * tile.value_stride < grid.values;
+              const ValueKind kind = exists ? kind_of(own[k], to, &t) : kAbsent;
+              any = any || kind == kSentinel;
+              if constexpr (kRefines) {
+                d.values[to] = t;
+                d.kinds[to] = kind;
+                others = others || kind != kCoded;
+              }
             }
           }
-        }
     }
     __syncwarp();
     plain = !__any_sync(kAllRows, others);
