@@ -30,6 +30,8 @@ COLUMNS = ("field", "rel", *PEERS, "Lorenzo", "Adaptive", "fast", "Adaptive / SZ
 FLOORS = {"1e-2": (1.55, 1.35), "1e-3": (1.45, 1.40), "1e-4": (1.38, 1.40)}
 #: least ratio in chunks of so many bytes, by that of one chunk
 CHUNK_FLOORS = {4 << 20: 0.96, 256 << 10: 0.88}
+#: chunks that are timed
+TIMED_CHUNKS = (4 << 20, 1 << 20, 256 << 10)
 LEGEND = (
     "Ratios: bytes of the values by bytes of the frame, each field one chunk, the bound relative to its range without "
     "fill values. SZ3, SPERR, ZFP: hdf5plugin's; SZ3 3.3: pysz; the same absolute bound. '-' where a peer crashed, "
@@ -84,14 +86,21 @@ def is_line(values: NDArray[Any]) -> bool:
     return values.ndim == 1 or (values.ndim == 2 and values.shape[-1] < 8)
 
 
-def chunked_ratio(field: Field, codec: pyfilter.Codec, chunk_bytes: int) -> float | None:
-    """Return the ratio in chunks of about ``chunk_bytes``: parts of the first axis. None if the field is smaller."""
+def in_chunks(field: Field, codec: pyfilter.Codec, chunk_bytes: int) -> tuple[float, float] | None:
+    """Return the ratio and MB/s of one thread in chunks of about ``chunk_bytes``: parts of the first axis.
+
+    None if the field is smaller.
+    """
     values = field.values
     rows = max(1, round(chunk_bytes / (values.nbytes / values.shape[0])))
     if rows >= values.shape[0]:
         return None
     parts = [values[at : at + rows] for at in range(0, values.shape[0], rows)]
-    return values.nbytes / sum(len(pyfilter.encode(part, codec, fill_value=field.fill)) for part in parts)
+    with pyfilter.config(threads=1):
+        began = time.perf_counter()
+        size = sum(len(pyfilter.encode(part, codec, fill_value=field.fill)) for part in parts)
+        seconds = time.perf_counter() - began
+    return values.nbytes / size, values.nbytes / seconds / 1e6
 
 
 def speeds(field: Field, codec: pyfilter.Codec) -> tuple[float, float]:
@@ -128,6 +137,7 @@ def main(
     worse: list[str] = []
     of_fast: dict[str, list[float]] = {}
     of_chunks: dict[tuple[int, bool], list[float]] = {}
+    written: dict[tuple[int, bool], list[tuple[float, float]]] = {}  # MB/s of 'best' and 'fast'
     for field in fields(find_data(data), 0, [part for part in only.split(",") if part]):
         values = field.values
         if field.limits[1] <= field.limits[0]:
@@ -138,17 +148,23 @@ def main(
             best = pyfilter.Adaptive(absolute=bound)
             lorenzo = encoded(values, pyfilter.Lorenzo(absolute=bound), field.fill)[0]
             adaptive = encoded(values, best, field.fill)[0]
-            fast = encoded(values, pyfilter.Adaptive(absolute=bound, effort="fast"), field.fill)[0]
+            hasty = pyfilter.Adaptive(absolute=bound, effort="fast")
+            fast = encoded(values, hasty, field.fill)[0]
             of_fast.setdefault(relative, []).append(fast / adaptive)
             if adaptive < 0.99 * lorenzo:
                 worse.append(f"{field.name} {relative}")
             sz3 = peers["SZ3"]
             if sz3:
                 means.setdefault((relative, is_line(values)), []).append(adaptive / sz3)
-            parts = {size: chunked_ratio(field, best, size) for size in CHUNK_FLOORS}
-            for size, ratio in parts.items():
-                if ratio:
-                    of_chunks.setdefault((size, is_line(values)), []).append(ratio / adaptive)
+            parts: dict[int, float | None] = dict.fromkeys(CHUNK_FLOORS)
+            for size in TIMED_CHUNKS:
+                chunked, chunked_fast = in_chunks(field, best, size), in_chunks(field, hasty, size)
+                if chunked is None or chunked_fast is None:
+                    continue
+                written.setdefault((size, is_line(values)), []).append((chunked[1], chunked_fast[1]))
+                if size in CHUNK_FLOORS:
+                    parts[size] = chunked[0]
+                    of_chunks.setdefault((size, is_line(values)), []).append(chunked[0] / adaptive)
             table.add(
                 field.name, relative, *(f"{ratio:.2f}" if ratio else "-" for ratio in peers.values()),
                 f"{lorenzo:.2f}", f"{adaptive:.2f}", f"{fast:.2f}", f"{adaptive / sz3:.2f}" if sz3 else "",
@@ -163,6 +179,13 @@ def main(
         summary.append(f"effort 'fast' at {relative}, by 'best', geometric mean: {geometric_mean(ratios):.3f}")
     for (size, line), ratios in of_chunks.items():
         summary.append(judged(f"chunks of {size >> 10} KB by one chunk", ratios, line, CHUNK_FLOORS[size]))
+    for (size, line), pairs in written.items():
+        best_speed, fast_speed = (geometric_mean([pair[i] for pair in pairs]) for i in range(2))
+        fields_of = "lines" if line else "fields of several dimensions"
+        summary.append(
+            f"chunks of {size >> 10} KB written, MB/s of a core, geometric mean of {len(pairs)} {fields_of}: "
+            f"'best' {best_speed:.0f}, 'fast' {fast_speed:.0f}"
+        )
     head = origin(shlex.join(["python", "-m", "benchmarks.adaptive", *sys.argv[1:]]))
     report(console, head, LEGEND, summary, (table,), marker=MARKER, markdown=markdown, save=save)
 
