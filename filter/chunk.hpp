@@ -2,6 +2,7 @@
 // A chunk as HDF5's filter callback gets it, and the frames from which its values may have been decoded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
@@ -51,7 +52,9 @@ inline OldFrames frames_of(const Origins& origins) {
   OldFrames found;
   for (const auto& origin : origins.cached)
     if (origin) found.cached[found.cached_count++] = {origin->bytes.get(), origin->size};
-  if (origins.similar) found.similar = {origins.similar->bytes.get(), origins.similar->size};
+  if (origins.similar &&
+      std::find(origins.cached.begin(), origins.cached.end(), origins.similar) == origins.cached.end())
+    found.similar = {origins.similar->bytes.get(), origins.similar->size};
   return found;
 }
 

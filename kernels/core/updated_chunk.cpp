@@ -241,6 +241,18 @@ Status encode_derived(const Request& request, const void* values, std::size_t va
   return *kept ? name_derived(request, out, out_bytes) : kOk;
 }
 
+// The number of values whose bits are those that `frame` decodes to; 0 if it cannot be decoded.
+std::size_t equal_values(const Request& request, const FrameBytes& frame, const void* values, std::size_t value_bytes) {
+  const std::unique_ptr<std::uint8_t[]> decoded(new (std::nothrow) std::uint8_t[value_bytes]);
+  if (!decoded || !decode(frame.bytes, frame.size, decoded.get(), value_bytes).ok()) return 0;
+  const std::size_t width = dtype_bytes(request.dtype);
+  const auto* const own = static_cast<const std::uint8_t*>(values);
+  std::size_t equal = 0;
+  for (std::size_t at = 0; at + width <= value_bytes; at += width)
+    equal += std::memcmp(decoded.get() + at, own + at, width) == 0 ? 1 : 0;
+  return equal;
+}
+
 }  // namespace
 
 bool may_move_values(const Request& request) noexcept {
@@ -276,9 +288,25 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
 Status encode_beside_old(const Request& request, const OldFrames& old, const void* values, std::size_t value_bytes,
                          void* out, std::size_t capacity, std::size_t* out_bytes) noexcept {
   bool kept = false;
-  if (old.cached_count != 0)
-    PYF_TRY(encode_updated(request, values, value_bytes, old.cached.data(), old.cached_count, out, capacity, out_bytes,
-                           &kept));
+  std::array<FrameBytes, kMostOrigins> frames = old.cached;
+  std::size_t count = old.cached_count;
+  if (count != 0 && old.similar.bytes != nullptr && may_move_values(request)) {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < old.cached_count; ++i) {
+      const std::size_t equal = equal_values(request, old.cached[i], values, value_bytes);
+      if (i != 0 && equal <= most) continue;
+      most = equal;
+      frames[1] = old.cached[i];
+    }
+    if (equal_values(request, old.similar, values, value_bytes) > most) {
+      frames[0] = old.similar;
+      count = 2;
+    } else {
+      frames = old.cached;
+    }
+  }
+  if (count != 0)
+    PYF_TRY(encode_updated(request, values, value_bytes, frames.data(), count, out, capacity, out_bytes, &kept));
   if (!kept && old.similar.bytes != nullptr)
     PYF_TRY(encode_updated(request, values, value_bytes, &old.similar, 1, out, capacity, out_bytes, &kept));
   return kept ? kOk : encode(request, values, value_bytes, out, capacity, out_bytes);

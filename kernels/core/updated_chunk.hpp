@@ -28,8 +28,9 @@ struct FrameBytes {
 
 inline constexpr std::size_t kMostOrigins = 2;
 
-// Frames from which values may have been decoded. `similar` (bytes: nullptr if there is none) is looked at only if no
-// value comes from a cached one.
+// Frames from which values may have been decoded. `similar` (bytes: nullptr if there is none) counts only if more
+// values come from it than from each cached one. Values of chunks that HDF5 held at the same address may be equal by
+// chance.
 struct OldFrames {
   std::array<FrameBytes, kMostOrigins> cached{};
   std::size_t cached_count = 0;

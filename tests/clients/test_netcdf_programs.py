@@ -95,6 +95,20 @@ def test_ncdump_and_nccopy(pair: Pair, tool: Tool, tmp_path: Path) -> None:
     assert np.array_equal(copied, pair.values)
 
 
+def test_nccopy_moves_no_value(tool: Tool, tmp_path: Path) -> None:
+    """A value that equals one of another chunk by chance must not hide the frame that the chunk was read from."""
+    original = field()
+    there = original != np.float32(FILL)
+    for seed in range(12):  # about one file in seven has such a value in the memory of an earlier chunk
+        values = original.copy()
+        values[there] += np.random.default_rng(seed).normal(0, 0.1, int(there.sum())).astype("f4")
+        write(tmp_path / "a.nc", values, pyfilter.Adaptive(absolute=0.01))
+        tool("nccopy", tmp_path / "a.nc", tmp_path / "b.nc")
+        copied = variable(tmp_path / "b.nc")
+        assert np.array_equal(copied, variable(tmp_path / "a.nc"))
+        assert np.abs(copied[there].astype("f8") - values[there]).max() <= 0.01
+
+
 @pytest.mark.parametrize("bound", [{"relative": 1e-3}, {"psnr": 60.0}], ids=["relative", "psnr"])
 @pytest.mark.parametrize("name", ["lorenzo", "hierarchical_delta", "progressive", "adaptive"])
 def test_nccopy_hides_the_fill_value(tool: Tool, tmp_path: Path, name: str, bound: dict[str, Any]) -> None:
