@@ -118,10 +118,14 @@ def speeds(field: Field, codec: pyfilter.Codec) -> tuple[float, float]:
     return field.values.nbytes / min(times[0]) / 1e6, field.values.nbytes / min(times[1]) / 1e6
 
 
+def mean_of(count: int, line: bool) -> str:
+    """Say what a geometric mean is of."""
+    return f"geometric mean of {count} {'lines' if line else 'fields of several dimensions'}"
+
+
 def judged(what: str, ratios: list[float], line: bool, floor: float) -> str:
     """Return the geometric mean of ratios, and whether it reaches its floor."""
-    fields_of = "lines" if line else "fields of several dimensions"
-    return mean_line(f"{what}, geometric mean of {len(ratios)} {fields_of}", floor, ratios)
+    return mean_line(f"{what}, {mean_of(len(ratios), line)}", floor, ratios)
 
 
 def main(
@@ -181,9 +185,8 @@ def main(
         summary.append(judged(f"chunks of {size >> 10} KB by one chunk", ratios, line, CHUNK_FLOORS[size]))
     for (size, line), pairs in written.items():
         best_speed, fast_speed = (geometric_mean([pair[i] for pair in pairs]) for i in range(2))
-        fields_of = "lines" if line else "fields of several dimensions"
         summary.append(
-            f"chunks of {size >> 10} KB written, MB/s of a core, geometric mean of {len(pairs)} {fields_of}: "
+            f"chunks of {size >> 10} KB written, MB/s of a core, {mean_of(len(pairs), line)}: "
             f"'best' {best_speed:.0f}, 'fast' {fast_speed:.0f}"
         )
     head = origin(shlex.join(["python", "-m", "benchmarks.adaptive", *sys.argv[1:]]))

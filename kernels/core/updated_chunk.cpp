@@ -241,7 +241,7 @@ Status encode_derived(const Request& request, const void* values, std::size_t va
   return *kept ? name_derived(request, out, out_bytes) : kOk;
 }
 
-// The number of values whose bits are those that `frame` decodes to; 0 if it cannot be decoded.
+// Decodes `frame` and counts the values that are the same, bit for bit; 0 if it cannot be decoded.
 std::size_t equal_values(const Request& request, const FrameBytes& frame, const void* values, std::size_t value_bytes) {
   const std::unique_ptr<std::uint8_t[]> decoded(new (std::nothrow) std::uint8_t[value_bytes]);
   if (!decoded || !decode(frame.bytes, frame.size, decoded.get(), value_bytes).ok()) return 0;

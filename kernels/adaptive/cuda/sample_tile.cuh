@@ -68,47 +68,44 @@ struct TileSampler {
     step.store(bits, active, t);
     __syncwarp();
   }
+  // Stores the lanes' own values, step by step. At `place`: index() of the lane's value in the dense array; next() goes
+  // on; step_of(place, number).
+  template <class AnyPlace, class Index, class Next, class StepOf>
+  __device__ __forceinline__ void fill_steps(AnyPlace& place, std::uint32_t steps, const Index& index, const Next& next,
+                                             const StepOf& step_of) const {
+    Ints active = place.active();
+    OwnValue own = own_value(active, active.v != 0 ? index() : 0);
+#pragma unroll 1
+    for (std::uint32_t number = 0; number < steps; ++number) {
+      const AnyPlace here = place;
+      const Ints filled = active;
+      const OwnValue value = own;
+      next();
+      active = place.active();
+      own = own_value(active, active.v != 0 ? index() : 0);  // it comes while this step is stored
+      const std::uint32_t bits = bits_of_condition(filled);
+      if (bits != 0) fill_step(step_of(here, number), bits, filled, value);
+    }
+  }
   __device__ void fill_wave() const {
     auto& wave = tile.memory.wave;
     using Step = WaveStep<std::remove_reference_t<decltype(wave)>, StepMasks<true>>;
     Place place(wave.layout, tile.memory.lattice.lengths);
-    const std::uint32_t steps = wave.layout.steps();
-    const auto value_here = [&](const Ints& active) { return own_value(active, active.v != 0 ? index_of(place) : 0); };
-    Ints active = place.active();
-    OwnValue own = value_here(active);
-#pragma unroll 1
-    for (std::uint32_t step = 0; step < steps; ++step) {
-      const Place here = place;
-      const Ints filled = active;
-      const OwnValue value = own;
+    const auto next = [&] {
       place.next();
       place.cell += wave.layout.step_cells;
-      active = place.active();
-      own = value_here(active);  // it comes while this step is stored
-      const std::uint32_t bits = bits_of_condition(filled);
-      if (bits != 0) fill_step(Step{wave, here, step, {nullptr}}, bits, filled, value);
-    }
+    };
+    fill_steps(
+        place, wave.layout.steps(), [&] { return index_of(place); }, next,
+        [&](const Place& here, std::uint32_t number) { return Step{wave, here, number, {nullptr}}; });
   }
   __device__ void fill_turn() const {
     Refining refining(tile.memory.refining, tile.memory.pass, taps, tile.scratch.unit);
     RefinedPlace place(refining.shape, refining.parity, tile.memory.lattice.lengths);
-    const std::uint32_t steps = refining.shape.steps();
-    const auto value_here = [&](const Ints& active) {
-      return own_value(active,
-                       active.v != 0 ? dense_index(tile.memory.dense, tile.memory.lattice, refining, place) : 0);
-    };
-    Ints active = place.active();
-    OwnValue own = value_here(active);
-#pragma unroll 1
-    for (std::uint32_t step = 0; step < steps; ++step) {
-      const Ints filled = active;
-      const OwnValue value = own;
-      place.next();
-      active = place.active();
-      own = value_here(active);  // it comes while this step is stored
-      const std::uint32_t bits = bits_of_condition(filled);
-      if (bits != 0) fill_step(RefinedStep<Refining>(refining, step), bits, filled, value);
-    }
+    fill_steps(
+        place, refining.shape.steps(),
+        [&] { return dense_index(tile.memory.dense, tile.memory.lattice, refining, place); }, [&] { place.next(); },
+        [&](const RefinedPlace&, std::uint32_t number) { return RefinedStep<Refining>(refining, number); });
   }
   __device__ std::size_t index_of(const Place& place) const {
     return tile.memory.lattice.index(tile.memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(),
