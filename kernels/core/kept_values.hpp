@@ -4,16 +4,19 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "core/base_values.hpp"
 #include "core/bound.hpp"
 #include "core/integer_bound.hpp"
+#include "core/status.hpp"
 #include "core/types.hpp"
 #include "core/updated_chunk.hpp"
 #include "core/value_range.hpp"
@@ -83,6 +86,23 @@ Comparison compare(const Request& request, const void* old, const void* now, std
     if (!same && (value <= found.low + reach || value >= found.high - reach)) found.keeps_extremes = false;
   });
   return found;
+}
+
+// Opens frames and leaves the kMostOrigins with the most kept values in `origins`, most first, earlier frames first.
+template <class Origin, class Open>
+Status open_origins(const FrameBytes* frames, std::size_t count, std::array<Origin, kMostOrigins>& origins,
+                    Open&& open) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Origin opened;
+    PYF_TRY(open(frames[i], opened));
+    auto* const known = origins.begin() + std::min(i, kMostOrigins);
+    auto* const place =
+        std::find_if(origins.begin(), known, [&](const Origin& other) { return other.found.kept < opened.found.kept; });
+    if (place == origins.end()) continue;
+    std::move_backward(place, origins.end() - 1, origins.end());
+    *place = std::move(opened);
+  }
+  return kOk;
 }
 
 // Whether no kept value moved by more than `most`.

@@ -227,8 +227,8 @@ Status encode_derived(const Request& request, const void* values, std::size_t va
     *kept = error > 0;
     return *kept ? encode_on_cpu(exact_request(request, error), values, value_bytes, out, capacity, out_bytes) : kOk;
   }
-  std::array<std::unique_ptr<std::uint8_t[]>, kMostOrigins> memory;
-  std::array<FrameBytes, kMostOrigins> of_base{};
+  std::array<std::unique_ptr<std::uint8_t[]>, kMostFrames> memory;
+  std::array<FrameBytes, kMostFrames> of_base{};
   for (std::size_t i = 0; i < frame_count; ++i) {
     PYF_TRY(base_frame(request, frames[i].bytes, frames[i].size, &memory[i], &of_base[i].size));
     of_base[i].bytes = memory[i].get();
@@ -239,18 +239,6 @@ Status encode_derived(const Request& request, const void* values, std::size_t va
   PYF_TRY(encode_updated(base_request(request), base.get(), value_bytes, of_base.data(), frame_count, out, capacity,
                          out_bytes, kept));
   return *kept ? name_derived(request, out, out_bytes) : kOk;
-}
-
-// Decodes `frame` and counts the values that are the same, bit for bit; 0 if it cannot be decoded.
-std::size_t equal_values(const Request& request, const FrameBytes& frame, const void* values, std::size_t value_bytes) {
-  const std::unique_ptr<std::uint8_t[]> decoded(new (std::nothrow) std::uint8_t[value_bytes]);
-  if (!decoded || !decode(frame.bytes, frame.size, decoded.get(), value_bytes).ok()) return 0;
-  const std::size_t width = dtype_bytes(request.dtype);
-  const auto* const own = static_cast<const std::uint8_t*>(values);
-  std::size_t equal = 0;
-  for (std::size_t at = 0; at + width <= value_bytes; at += width)
-    equal += std::memcmp(decoded.get() + at, own + at, width) == 0 ? 1 : 0;
-  return equal;
 }
 
 }  // namespace
@@ -275,9 +263,9 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
     return encode_derived(asked, values, value_bytes, frames, frame_count, out, capacity, out_bytes, kept);
   const Request request = without_psnr(asked);
   std::array<Origin, kMostOrigins> origins;
-  for (std::size_t i = 0; i < frame_count; ++i)
-    PYF_TRY(open_origin(request, values, value_bytes, frames[i], origins[i]));
-  if (origins[1].found.kept > origins[0].found.kept) std::swap(origins[0], origins[1]);
+  PYF_TRY(open_origins(frames, frame_count, origins, [&](const FrameBytes& frame, Origin& origin) {
+    return open_origin(request, values, value_bytes, frame, origin);
+  }));
   *kept = origins[0].found.kept != 0;
   if (*kept) return encode_beside(request, values, value_bytes, origins, out, capacity, out_bytes);
   double bound = 0;
@@ -287,28 +275,13 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
 
 Status encode_beside_old(const Request& request, const OldFrames& old, const void* values, std::size_t value_bytes,
                          void* out, std::size_t capacity, std::size_t* out_bytes) noexcept {
+  std::array<FrameBytes, kMostFrames> frames{};
+  auto* end = std::copy_n(old.cached.begin(), old.cached_count, frames.begin());
+  if (old.similar.bytes != nullptr) *end++ = old.similar;
+  const auto count = static_cast<std::size_t>(end - frames.begin());
   bool kept = false;
-  std::array<FrameBytes, kMostOrigins> frames = old.cached;
-  std::size_t count = old.cached_count;
-  if (count != 0 && old.similar.bytes != nullptr && may_move_values(request)) {
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < old.cached_count; ++i) {
-      const std::size_t equal = equal_values(request, old.cached[i], values, value_bytes);
-      if (i != 0 && equal <= most) continue;
-      most = equal;
-      frames[1] = old.cached[i];
-    }
-    if (equal_values(request, old.similar, values, value_bytes) > most) {
-      frames[0] = old.similar;
-      count = 2;
-    } else {
-      frames = old.cached;
-    }
-  }
   if (count != 0)
     PYF_TRY(encode_updated(request, values, value_bytes, frames.data(), count, out, capacity, out_bytes, &kept));
-  if (!kept && old.similar.bytes != nullptr)
-    PYF_TRY(encode_updated(request, values, value_bytes, &old.similar, 1, out, capacity, out_bytes, &kept));
   return kept ? kOk : encode(request, values, value_bytes, out, capacity, out_bytes);
 }
 

@@ -26,18 +26,18 @@ struct FrameBytes {
   std::size_t size;
 };
 
-inline constexpr std::size_t kMostOrigins = 2;
+inline constexpr std::size_t kMostFrames = 3;   // that may be given
+inline constexpr std::size_t kMostOrigins = 2;  // those of them from which most values come: others match by chance
 
-// Frames from which values may have been decoded. `similar` (bytes: nullptr if there is none) counts only if more
-// values come from it than from each cached one. Values of chunks that HDF5 held at the same address may be equal by
-// chance.
+// Frames from which values may have been decoded: of chunks that HDF5 held at the same address, and one that resembles
+// the values (bytes: nullptr if there is none).
 struct OldFrames {
   std::array<FrameBytes, kMostOrigins> cached{};
   std::size_t cached_count = 0;
   FrameBytes similar{nullptr, 0};
 };
 
-// Encodes values of which some were decoded from `frames` (kMostOrigins at most) and have the same index as there.
+// Encodes values of which some were decoded from `frames` (kMostFrames at most) and have the same index as there.
 // If no value comes from a frame, *kept is false and nothing is encoded. Zeros and fill values do not count, since they
 // are always exact. The caller then uses encode(). Errors and buffers are the same as for encode().
 Status encode_updated(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,

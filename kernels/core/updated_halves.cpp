@@ -216,9 +216,9 @@ Status encode_updated_halves(const Request& request, const void* values, std::si
   if (!now) return no_wide_memory(count);
   widen(request.dtype, values, count, now.get());
   Origins origins;
-  for (std::size_t i = 0; i < frame_count; ++i)
-    PYF_TRY(open_origin(request, base, now.get(), count, frames[i], origins[i]));
-  if (origins[1].found.kept > origins[0].found.kept) std::swap(origins[0], origins[1]);
+  PYF_TRY(open_origins(frames, frame_count, origins, [&](const FrameBytes& frame, Origin& origin) {
+    return open_origin(request, base, now.get(), count, frame, origin);
+  }));
   const Origin& most = origins[0];
   *kept = most.found.kept != 0;
   if (!*kept) {
