@@ -180,6 +180,20 @@ PYF_API int pyf_read_grid(const pyf_grid* grid, uint8_t dtype, int file, pyf_ran
  * chunk that cannot be encoded gets frame_bytes 0; pyf_encode of it gives the error. */
 PYF_API int pyf_encode_grid(const pyf_request* request, const pyf_grid* grid, const void* padding, void* frames,
                             size_t frame_stride, uint64_t* frame_bytes, size_t count, int threads);
+typedef struct pyf_chunk_writer { /* HDF5's H5Dwrite_chunk, the dataset and its chunks */
+  int (*write)(int64_t dataset, int64_t transfer, uint32_t mask, const uint64_t* origin, size_t bytes,
+               const void* frame);
+  int64_t dataset;
+  const uint64_t* origins; /* rank numbers each: a chunk's first coordinates */
+  uint64_t rank;
+} pyf_chunk_writer;
+/* Encodes `count` chunks of a grid from chunk `first` on, and writes them; the calling thread calls HDF5, in C order.
+ * *written becomes the number of chunks that were written. It is smaller if `seconds` are over (then signals and other
+ * users of HDF5 have their turn), or before a chunk that the caller must do itself: it cannot be encoded, its frame is
+ * as large as its values, or HDF5 refuses it. The first chunk is begun in any case. writer->origins: of chunk 0 on. */
+PYF_API int pyf_write_grid(const pyf_request* request, const pyf_grid* grid, const void* padding,
+                           const pyf_chunk_writer* writer, size_t first, size_t count, int threads, double seconds,
+                           uint64_t* written);
 
 /* Progressive frames in part (docs/format.md, section 13). `available`: bytes of the frame that are in memory. */
 typedef struct pyf_progressive {
@@ -296,13 +310,6 @@ typedef struct pyf_cuda_chunks { /* in host memory */
   double seconds; /* after this time no batch is begun; chunks that were not begun stay waiting */
 } pyf_cuda_chunks;
 
-typedef struct pyf_chunk_writer { /* HDF5's H5Dwrite_chunk, the dataset and its chunks */
-  int (*write)(int64_t dataset, int64_t transfer, uint32_t mask, const uint64_t* origin, size_t bytes,
-               const void* frame);
-  int64_t dataset;
-  const uint64_t* origins; /* rank numbers each: a chunk's first coordinates */
-  uint64_t rank;
-} pyf_chunk_writer;
 /* Encodes chunks; the calling thread writes their frames as they become ready. Left to the caller are batches with a
  * chunk that could not be encoded or whose frame is as large as its values. If a chunk cannot be written, it and all
  * chunks not yet written are left. */

@@ -2,9 +2,7 @@
 // Reads or encodes many chunks in one call (c_api.h), with the library's threads. For each small chunk Python would
 // take longer than the codec. Unusual chunks (never written, damaged) are left to the caller.
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
+#include <atomic>
 
 #include "core/api.hpp"
 #include "core/error_text.hpp"
@@ -13,97 +11,92 @@
 #include "filter/c_api.h"
 #include "filter/c_request.hpp"
 #include "filter/chunk_grid.hpp"
+#include "filter/grid_encoding.hpp"
 #include "filter/guard.hpp"
 #include "filter/stored_chunks.hpp"
 
 namespace pyfilter::filter {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;  // of values that a thread takes at a time
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<std::uint8_t, Free>;
-
-Memory allocate(std::size_t bytes) {
-  return Memory(static_cast<std::uint8_t*>(std::malloc(std::max(bytes, sizeof(int)))));
-}
-
-// The arguments of a call; a thread takes `a_piece` chunks at a time.
-struct Work {
-  const ChunkGrid& chunks;
-  std::size_t count;
-  std::uint64_t a_piece;
-  // reading
-  int file = -1;
-  pyf_range* ranges = nullptr;
-  Dtype dtype = {};
-  // encoding
-  const Request* request = nullptr;
-  const void* padding = nullptr;
-  std::size_t frame_stride = 0;
-  std::uint8_t* frames = nullptr;
-  std::uint64_t* frame_bytes = nullptr;
-};
-
-Status read_chunk(const Work& all, std::size_t number, const std::uint8_t* frame, std::uint8_t* block) {
-  const std::size_t size = all.ranges[number].bytes;
-  FrameInfo info;
-  PYF_TRY(frame_info(frame, size, &info));
-  if (info.value_bytes != all.chunks.bytes() || info.dtype != all.dtype)
-    return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
-  const ChunkGrid::Part part = all.chunks.part(number);
-  if (all.chunks.in_place(part)) return decode(frame, size, part.first, all.chunks.bytes());
-  PYF_TRY(decode(frame, size, block, all.chunks.bytes()));
-  all.chunks.scatter(part, block);
-  return kOk;
-}
-
-void read_piece(void* context, std::uint64_t piece) noexcept {
-  const Work& all = *static_cast<Work*>(context);
-  const std::size_t begin = piece * all.a_piece, end = std::min<std::size_t>(begin + all.a_piece, all.count);
-  std::uint64_t longest = 0;
-  for (std::size_t i = begin; i < end; ++i) longest = std::max(longest, all.ranges[i].bytes);
-  const Memory frame = allocate(longest), block = allocate(all.chunks.bytes());
-  for (std::size_t i = begin; i < end; ++i) {
-    pyf_range range = all.ranges[i];
-    all.ranges[i].done = 0;
-    if (!frame || !block || range.bytes == 0) continue;
-    range.to = frame.get();
-    read_range(all.file, range);
-    const bool here = range.done == range.bytes;
-    if (here && guarded([&] { return read_chunk(all, i, frame.get(), block.get()); }).ok())
-      all.ranges[i].done = range.bytes;
-  }
-}
-
-void encode_piece(void* context, std::uint64_t piece) noexcept {
-  const Work& all = *static_cast<Work*>(context);
-  const std::size_t begin = piece * all.a_piece, end = std::min<std::size_t>(begin + all.a_piece, all.count);
-  const Memory block = allocate(all.chunks.bytes());
-  for (std::size_t i = begin; i < end; ++i) {
-    all.frame_bytes[i] = 0;
-    const ChunkGrid::Part part = all.chunks.part(i);
-    const std::uint8_t* values = part.first;
-    if (!all.chunks.in_place(part)) {
-      if (!block) continue;
-      all.chunks.gather(part, all.padding, block.get());
-      values = block.get();
+// Calls work.take(chunk, memory) for all chunks, some at a time, by threads with memory of their own.
+template <class Work>
+void share(const Work& work, std::uint64_t count, std::uint64_t chunk_bytes, int threads) {
+  struct Turns {
+    const Work& work;
+    const std::uint64_t count, each;
+    std::atomic<std::uint64_t> next{0};
+  } turns{work, count, chunks_of_piece(chunk_bytes)};
+  const auto turn = [](void* context, std::uint64_t) noexcept {
+    Turns& all = *static_cast<Turns*>(context);
+    typename Work::ThreadMemory memory;
+    for (;;) {
+      const std::uint64_t begin = all.next.fetch_add(all.each), end = std::min(begin + all.each, all.count);
+      if (begin >= all.count) return;
+      for (std::uint64_t i = begin; i < end; ++i) all.work.take(i, memory);
     }
-    std::size_t made = 0;
-    const Status status = guarded([&] {
-      return encode(*all.request, values, all.chunks.bytes(), all.frames + i * all.frame_stride, all.frame_stride,
-                    &made);
-    });
-    if (status.ok()) all.frame_bytes[i] = made;
-  }
+  };
+  const std::uint64_t pieces = (count + turns.each - 1) / turns.each;
+  if (!are_side_by_side(count, chunk_bytes, threads)) threads = 1;
+  parallel_for(threads, std::min(pieces, static_cast<std::uint64_t>(std::max(threads, 1))), turn, &turns);
 }
 
-void share(Work& work, int threads, void (*piece)(void*, std::uint64_t) noexcept) {
-  work.a_piece = std::max<std::uint64_t>(kPieceBytes / std::max<std::uint64_t>(work.chunks.bytes(), 1), 1);
-  parallel_for(threads, (work.count + work.a_piece - 1) / work.a_piece, piece, &work);
-}
+struct GridReading {
+  struct ThreadMemory {
+    Memory frame, block;
+    std::uint64_t frame_bytes = 0;
+  };
+  const ChunkGrid& chunks;
+  Dtype dtype;
+  int file;
+  pyf_range* ranges;
+
+  void take(std::size_t number, ThreadMemory& memory) const noexcept {
+    pyf_range range = ranges[number];
+    ranges[number].done = 0;
+    if (range.bytes == 0) return;
+    if (range.bytes > memory.frame_bytes) {
+      memory.frame.reset();
+      memory.frame_bytes = 0;
+      memory.frame = allocate(range.bytes);
+      if (!memory.frame) return;
+      memory.frame_bytes = range.bytes;
+    }
+    range.to = memory.frame.get();
+    read_range(file, range);
+    if (range.done != range.bytes) return;
+    if (guarded([&] { return place(number, memory); }).ok()) ranges[number].done = range.bytes;
+  }
+
+ private:
+  // Decodes a frame to its place in the array.
+  Status place(std::size_t number, ThreadMemory& memory) const {
+    const std::size_t size = ranges[number].bytes, bytes = chunks.bytes();
+    const std::uint8_t* const frame = memory.frame.get();
+    FrameInfo info;
+    PYF_TRY(frame_info(frame, size, &info));
+    if (info.value_bytes != bytes || info.dtype != dtype)
+      return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
+    const ChunkGrid::Part part = chunks.part(number);
+    if (chunks.in_place(part)) return decode(frame, size, part.first, bytes);
+    if (!memory.block) memory.block = allocate(bytes);
+    if (!memory.block) return fail(Code::no_memory, "no memory for the %zu bytes of a chunk", bytes);
+    PYF_TRY(decode(frame, size, memory.block.get(), bytes));
+    chunks.scatter(part, memory.block.get());
+    return kOk;
+  }
+};
+
+struct GridEncoding {
+  using ThreadMemory = Memory;
+  Encoding encoding;
+  std::uint8_t* frames;
+  std::size_t stride;
+  std::uint64_t* frame_bytes;
+
+  void take(std::size_t number, Memory& block) const noexcept {
+    frame_bytes[number] = encoding.encode_chunk(number, block, frames + number * stride, stride);
+  }
+};
 
 }  // namespace
 }  // namespace pyfilter::filter
@@ -115,29 +108,23 @@ int pyf_read_grid(const pyf_grid* grid, uint8_t dtype, int file, pyf_range* rang
   return static_cast<int>(guarded([&] {
                             PYF_TRY(check_grid(grid, count));
                             const ChunkGrid chunks(*grid);
-                            Work work{chunks, count, 1};
-                            work.file = file;
-                            work.ranges = ranges;
-                            work.dtype = static_cast<Dtype>(dtype);
-                            share(work, threads, read_piece);
+                            const GridReading reading{chunks, static_cast<Dtype>(dtype), file, ranges};
+                            share(reading, count, chunks.bytes(), threads);
                             return kOk;
                           }).code);
 }
 
 int pyf_encode_grid(const pyf_request* request, const pyf_grid* grid, const void* padding, void* frames,
                     size_t frame_stride, uint64_t* frame_bytes, size_t count, int threads) {
-  return static_cast<int>(guarded([&] {
-                            Request checked;
-                            PYF_TRY(to_request(request, &checked));
-                            PYF_TRY(check_grid(grid, count));
-                            const ChunkGrid chunks(*grid);
-                            Work work{chunks, count, 1};
-                            work.request = &checked;
-                            work.padding = padding;
-                            work.frame_stride = frame_stride;
-                            work.frames = static_cast<std::uint8_t*>(frames);
-                            work.frame_bytes = frame_bytes;
-                            share(work, threads, encode_piece);
-                            return kOk;
-                          }).code);
+  return static_cast<int>(
+      guarded([&] {
+        Request checked;
+        PYF_TRY(to_request(request, &checked));
+        PYF_TRY(check_grid(grid, count));
+        const ChunkGrid chunks(*grid);
+        const GridEncoding encoding{
+            {chunks, checked, padding}, static_cast<std::uint8_t*>(frames), frame_stride, frame_bytes};
+        share(encoding, count, chunks.bytes(), threads);
+        return kOk;
+      }).code);
 }

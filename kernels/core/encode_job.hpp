@@ -28,23 +28,24 @@
 namespace pyfilter {
 
 inline constexpr std::uint32_t kUniformBit = 0x80000000u;
-inline constexpr std::uint64_t kSegmentTiles = 8;  // 128 KiB of f32: the longest wait at the end is for one segment
-inline constexpr std::uint64_t kParkedTiles = 32;  // parked by one thread, unless a unit is longer
-inline constexpr std::size_t kMostParked = kParkedTiles / kSegmentTiles;
+// Tiles of a segment, or one unit. Threads take turns at a lock for each segment, so large chunks have longer ones. The
+// longest wait at the end is for one segment.
+inline constexpr std::uint64_t kSegmentTiles = 8, kMostSegmentTiles = 64;  // 128 KiB to 1 MiB of f32
+inline constexpr std::uint64_t kSegmentsOfThread = 16;                     // at least, where segments are longer
+inline constexpr std::size_t kMostParked = 4;                              // segments parked by one thread
 
-inline std::uint64_t segment_units(const Plan& plan) {
-  return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles);
-}
-inline std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
-  const std::uint64_t of_segment = segment_units(plan);
-  return (units + of_segment - 1) / of_segment;
+inline std::uint64_t segment_units(const Plan& plan, int threads) {
+  const std::uint64_t fair = plan.units() * plan.unit_tiles / (kSegmentsOfThread * static_cast<unsigned>(threads));
+  return std::max<std::uint64_t>(1, std::clamp(fair, kSegmentTiles, kMostSegmentTiles) / plan.unit_tiles);
 }
 // Segments that a thread may park: one where units are long, to limit memory.
 inline std::size_t parked_segments(const Plan& plan) {
-  const std::uint64_t tiles = segment_units(plan) * plan.unit_tiles;
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(kParkedTiles / tiles, 1, kMostParked));
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(kMostParked * kSegmentTiles / plan.unit_tiles, 1, kMostParked));
 }
-inline std::size_t parked_bytes(const Plan& plan) { return segment_units(plan) * plan.unit_bytes + kTileSlackBytes; }
+inline std::size_t parked_bytes(const Plan& plan, std::uint64_t units) {
+  return units * plan.unit_bytes + kTileSlackBytes;
+}
 
 class EncodeJob {
  public:
@@ -53,21 +54,25 @@ class EncodeJob {
 
   // `limit`: bytes for tiles.
   EncodeJob(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* directory, std::uint8_t* tiles,
-            std::size_t limit, int threads)
+            std::size_t limit, std::uint64_t units_of_segment, int threads)
       : plan_(plan),
         coder_(coder),
         values_(values),
         directory_(directory),
         tiles_(tiles),
         limit_(limit),
-        segments_(segments_of(plan, plan.units())),
+        of_segment_(units_of_segment),
+        segments_((plan.units() + units_of_segment - 1) / units_of_segment),
         known_count_(static_cast<std::size_t>(threads) * (kMostParked + 1)),
         known_(new(std::nothrow) Known[known_count_]) {
     if (!known_) out_of_memory_ = true;
   }
 
+  // Bytes of a thread's buffer.
+  [[nodiscard]] std::size_t buffer_bytes() const { return parked_segments(plan_) * parked_bytes(plan_, of_segment_); }
+
   // Work of one thread: takes segments until none are left. `scratch` has plan.scratch_bytes, `buffer` has
-  // parked_segments() * parked_bytes(); either is nullptr if its allocation failed.
+  // buffer_bytes(); either is nullptr if its allocation failed.
   void run(std::uint8_t* scratch, std::uint8_t* buffer) {
     if (scratch == nullptr || buffer == nullptr) {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -77,7 +82,7 @@ class EncodeJob {
     }
     const std::size_t slots = parked_segments(plan_);
     Parked parked[kMostParked];  // a ring; the oldest gets its offset first
-    for (std::size_t i = 0; i < slots; ++i) parked[i].bytes = buffer + i * parked_bytes(plan_);
+    for (std::size_t i = 0; i < slots; ++i) parked[i].bytes = buffer + i * parked_bytes(plan_, of_segment_);
     std::size_t oldest = 0, held = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopped()) {
@@ -123,8 +128,8 @@ class EncodeJob {
     std::uint8_t* bytes;
     std::uint64_t segment;
     std::size_t size;
-    std::atomic<std::size_t> offset;       // in the frame; kUnknown until all segments before it have their size
-    std::uint32_t offsets[kSegmentTiles];  // of units, in bytes from the segment's start; with the uniform bit
+    std::atomic<std::size_t> offset;           // in the frame; kUnknown until all segments before it have their size
+    std::uint32_t offsets[kMostSegmentTiles];  // of units, in bytes from the segment's start; with the uniform bit
   };
   // State of a segment without an offset, in a ring indexed by segment number modulo known_count_.
   struct Known {
@@ -134,9 +139,9 @@ class EncodeJob {
 
   bool stopped() const { return full_ || out_of_memory_; }
 
-  std::uint64_t first_unit(std::uint64_t segment) const { return segment * segment_units(plan_); }
+  std::uint64_t first_unit(std::uint64_t segment) const { return segment * of_segment_; }
   std::uint64_t last_unit(std::uint64_t segment) const {
-    return std::min(first_unit(segment) + segment_units(plan_), plan_.units());
+    return std::min(first_unit(segment) + of_segment_, plan_.units());
   }
   void store_entry(std::uint64_t unit, std::size_t offset, bool uniform) {
     store_le(directory_ + 4 * unit, static_cast<std::uint32_t>(offset / 4) | (uniform ? kUniformBit : 0));
@@ -228,7 +233,7 @@ class EncodeJob {
   std::uint8_t* directory_;
   std::uint8_t* tiles_;
   std::size_t limit_;
-  std::uint64_t segments_;
+  std::uint64_t of_segment_, segments_;  // units of a segment; number of segments
 
   std::mutex mutex_;
   std::condition_variable offset_known_;

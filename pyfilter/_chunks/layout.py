@@ -8,10 +8,14 @@ import math
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 #: chunks chosen here have about this many bytes, or the whole array if it is smaller
 TARGET_BYTES = 4 << 20
@@ -125,6 +129,17 @@ def origins(shape: Sequence[int], chunk: Sequence[int], region: Region | None = 
         for part, edge in zip(region, chunk, strict=True)
     ]
     return itertools.product(*axes)
+
+
+def places(shape: Sequence[int], chunk: Sequence[int], corner: Sequence[int] | None = None) -> NDArray[np.uint64]:
+    """Return the first coordinates of all chunks of an array that begins at ``corner``, in C order of their grid.
+
+    An array of shape (chunks, rank).
+    """
+    grid = [-(-extent // edge) for extent, edge in zip(shape, chunk, strict=True)]
+    numbers = np.stack(np.unravel_index(np.arange(math.prod(grid)), grid), axis=1)
+    first = numbers * np.array(chunk) + np.array(corner or [0] * len(grid))
+    return np.ascontiguousarray(first, dtype=np.uint64)
 
 
 def count(shape: Iterable[int], chunk: Iterable[int]) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from pyfilter import dtypes, settings
-from pyfilter._chunks import layout, small_chunks, stored
+from pyfilter._chunks import grids, layout, stored
 from pyfilter._lib import abi, hdf5, host, library
 from pyfilter.errors import CorruptFrame
 
@@ -226,11 +226,13 @@ def write_chunks(
     slab_bytes
         Number of bytes read at a time; twice as much is held. ``encoder`` makes a frame from a chunk and its origin.
     """
-    shape = dataset.shape
-    if encoder is None and small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
+    if encoder is None:
         for slab, values in _slabs(source, how, slab_bytes):
-            _write_small(dataset, how, slab, values, progress)
+            for size in _write_slab(dataset, how, slab, values):
+                if progress is not None:
+                    progress(size)
         return
+    shape = dataset.shape
 
     def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
         for slab, values in _slabs(source, how, slab_bytes):
@@ -240,7 +242,7 @@ def write_chunks(
 
     def encode(job: tuple[tuple[int, ...], NDArray[Any]]) -> tuple[tuple[int, ...], bytes, NDArray[Any]]:
         origin, block = job
-        return origin, encode_chunk(how, block) if encoder is None else encoder(how, block, origin), block
+        return origin, encoder(how, block, origin), block
 
     with _pool(_workers(layout.count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):
@@ -250,38 +252,27 @@ def write_chunks(
 
 
 def _slabs(source: Source, how: ChunkCodec, slab_bytes: int) -> Iterator[tuple[Region, NDArray[Any]]]:
-    """Yield all of a source, slab by slab where it is not in memory."""
-    if isinstance(source, np.ndarray):
+    """Yield all of a source in the dataset's element type: slab by slab where it is not so in memory."""
+    if isinstance(source, np.ndarray) and source.dtype == how.dtype:
         yield tuple(slice(0, extent) for extent in source.shape), source
         return
     for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, slab_bytes):
-        yield slab, source[slab]
+        yield slab, np.asarray(source[slab], dtype=how.dtype)
 
 
-def _write_small(
-    dataset: h5py.Dataset,
-    how: ChunkCodec,
-    slab: Region,
-    values: NDArray[Any],
-    progress: Callable[[int], None] | None,
-) -> None:
-    """Write a slab of a dataset of small chunks."""
+def _write_slab(dataset: h5py.Dataset, how: ChunkCodec, slab: Region, values: NDArray[Any]) -> Iterator[int]:
+    """Write a slab; yield how many values were written."""
     corner = [part.start for part in slab]
-    for made in small_chunks.encoded(how, values):
-        frames = made.frames
-        origins = list(layout.origins(values.shape, how.chunk, made.box))
-
-        def block(number: int, origins: list[tuple[int, ...]] = origins) -> NDArray[Any]:
-            return padded(how, values[layout.box(origins[number], how.chunk, values.shape)])
-
-        places = [tuple(map(sum, zip(origin, corner, strict=True))) for origin in origins] if any(corner) else origins
-        if frames.sizes.all():
-            store_chunks(dataset, how, places, frames, block)
-        else:  # one of them says why
-            for number, place in enumerate(places):
-                store_chunk(dataset, how, place, encode_chunk(how, block(number)), partial(block, number))
-        if progress is not None:
-            progress(made.size)
+    places = layout.places(values.shape, how.chunk, corner)
+    for first, count in grids.write(dataset, how, values, places):
+        if count == 0:  # the library leaves it; an error is raised here
+            origin = tuple(places[first].tolist())
+            part = layout.shifted(layout.box(origin, how.chunk, dataset.shape), corner)
+            block = partial(padded, how, values[part])
+            store_chunk(dataset, how, origin, encode_chunk(how, block()), block)
+        written = places[first : first + max(count, 1)]
+        ends = np.minimum(written + np.array(how.chunk, np.uint64), np.array(dataset.shape, np.uint64))
+        yield int((ends - written).prod(axis=1).sum())
 
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
@@ -327,8 +318,8 @@ def read_located(
         for number in numbers:
             decode((origins[number], places.find(origins[number]), None))
 
-    if fetch is None and small_chunks.to_read(how, out.dtype, count):
-        small_chunks.read(how, region, out, places, others)
+    if fetch is None and out.dtype == how.dtype:
+        grids.read(how, region, out, places, others)
         return
     with _pool(_workers(count, how.chunk_bytes)) as ordered:
         waiting = ((origin, place, None) for origin, place in jobs()) if fetch is None else fetch(jobs())

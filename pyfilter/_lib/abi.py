@@ -313,6 +313,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_read_ranges": (c_int, (c_int, c_void_p, c_size_t, c_int)),
     "pyf_read_grid": (c_int, (_GRID, c_uint8, c_int, c_void_p, c_size_t, c_int)),
     "pyf_encode_grid": (c_int, (_REQUEST, _GRID, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_int)),
+    "pyf_write_grid": (
+        c_int,
+        (_REQUEST, _GRID, c_void_p, _WRITER, c_size_t, c_size_t, c_int, c_double, POINTER(c_uint64)),
+    ),
     # parts of progressive frames
     "pyf_progressive_summary": (c_int, (c_void_p, c_size_t, POINTER(ProgressiveSummary))),
     "pyf_progressive_parts": (c_int, (c_void_p, c_size_t, c_uint32, c_void_p, c_uint32)),

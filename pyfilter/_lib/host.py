@@ -228,6 +228,38 @@ def encode_grid(
     return sizes
 
 
+def write_grid(
+    request: abi.Request,
+    grid: Grid,
+    padding: NDArray[Any],
+    writer: abi.ChunkWriter,
+    chunks: tuple[int, int],
+    threads: int,
+    seconds: float,
+) -> int:
+    """Encode chunks of a grid, ``chunks`` from the first up to the second, and write them in C order.
+
+    Returns how many were written: not all after ``seconds``, or before a chunk that cannot be encoded or that HDF5
+    refuses.
+    """
+    first, end = chunks
+    written = ctypes.c_uint64(0)
+    library.check(
+        library.load().pyf_write_grid(
+            ctypes.byref(request),
+            ctypes.byref(grid),
+            padding.ctypes.data,
+            ctypes.byref(writer),
+            first,
+            end - first,
+            threads,
+            seconds,
+            ctypes.byref(written),
+        )
+    )
+    return int(written.value)
+
+
 def parse_cd_values(cd_values: Sequence[int]) -> abi.Request:
     """Return the request that cd_values stand for; the stored form brings shape, dtype and fill value along."""
     words = (ctypes.c_uint * len(cd_values))(*(word & 0xFFFFFFFF for word in cd_values))

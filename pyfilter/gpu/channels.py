@@ -189,7 +189,7 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
     batch_bytes = run.batch * run.chunk_bytes
     staged = run.staging_bytes(STAGING_TO_DEVICE)
     memory = _ChannelMemory(batch_bytes, run.batch * slot, 8 * run.batch, staged, max(slot, batch_bytes // 4))
-    origins = _origins(shape, how.chunk, run.chunks)
+    origins = layout.places(shape, how.chunk)[: run.chunks]
     done = 0
     try:
         with arrays.device_errors(), _opened(devices, run.channels, memory) as channels:
@@ -279,10 +279,3 @@ def _begun(state: NDArray[np.uint8]) -> int:
     """Return the number of chunks that a call has begun: all before the first waiting chunk."""
     waiting = np.flatnonzero(state == abi.CHUNK_WAITING)
     return int(waiting[0]) if waiting.size else len(state)
-
-
-def _origins(shape: Sequence[int], chunk: tuple[int, ...], count: int) -> NDArray[np.uint64]:
-    """Return the first coordinates of the first chunks in C order of the grid."""
-    grid = [-(-extent // edge) for extent, edge in zip(shape, chunk, strict=True)]
-    numbers = np.stack(np.unravel_index(np.arange(count), grid), axis=1)
-    return np.ascontiguousarray(numbers * np.array(chunk), dtype=np.uint64)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import threading
 from collections.abc import Sequence
 from ctypes import byref
 from pathlib import Path
@@ -159,6 +161,111 @@ def test_grids_that_are_none(library: Library) -> None:
         assert text(c).startswith(f"the first chunk begins {begin} values before the array")
     rest = (room.ctypes.data, room.ctypes.data, 10, room.ctypes.data, 3, 1)
     assert c.pyf_encode_grid(None, byref(chunks.grid), *rest) == INVALID_ARGUMENT
+
+
+class Written:
+    """Takes the place of HDF5's H5Dwrite_chunk, and refuses some calls."""
+
+    def __init__(self, chunks: Chunks, refused: int = -1) -> None:
+        self.calls: list[tuple[tuple[int, ...], bytes]] = []
+        self.refused = refused
+        grid = [-(-n // c) for n, c in zip(chunks.array.shape, chunks.chunk, strict=True)]
+        self.origins = np.array([np.array(place) * chunks.chunk for place in np.ndindex(*grid)], "u8")
+        self.thread = threading.get_ident()
+        self.function = abi.WRITE_CHUNK(self.call)
+        self.writer = abi.ChunkWriter(self.function, 77, self.origins.ctypes.data, chunks.array.ndim)
+
+    def call(self, dataset: int, transfer: int, mask: int, origin: int, size: int, frame: int) -> int:
+        assert (dataset, transfer, mask, threading.get_ident()) == (77, 0, 0, self.thread)
+        if len(self.calls) == self.refused:
+            return -1
+        place = ctypes.cast(origin, ctypes.POINTER(ctypes.c_uint64))
+        self.calls.append((tuple(place[: self.writer.rank]), ctypes.string_at(frame, size)))
+        return 0
+
+    def write(self, c: Any, chunks: Chunks, first: int = 0, threads: int = 1, seconds: float = 9.0) -> int:
+        padding, written, request = np.full(1, 7, chunks.array.dtype), ctypes.c_uint64(99), chunks.request()
+        code = c.pyf_write_grid(
+            byref(request), byref(chunks.grid), padding.ctypes.data, byref(self.writer), first, chunks.count - first,
+            threads, seconds, byref(written),
+        )  # fmt: skip
+        assert code == OK, text(c)
+        return written.value
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    ("shape", "chunk"),
+    [((40,), (16,)), ((70, 90), (7, 10)), ((12, 300, 500), (1, 300, 500)), ((3, 1000, 700), (1, 1000, 700))],
+    ids=str,
+)
+def test_frames_are_written_in_order(library: Library, shape: Any, chunk: Any, threads: int) -> None:
+    chunks = Chunks(field(shape), chunk)
+    frames = chunks.encode(library.c)
+    written = Written(chunks)
+    assert written.write(library.c, chunks, threads=threads) == chunks.count
+    assert [frame for _, frame in written.calls] == frames
+    assert [place for place, _ in written.calls] == [tuple(place) for place in written.origins.tolist()]
+    for refused in {0, 1, chunks.count // 2, chunks.count - 1}:
+        some = Written(chunks, refused)
+        assert some.write(library.c, chunks, threads=threads) == refused
+        some.refused = -1
+        assert some.write(library.c, chunks, refused, threads) == chunks.count - refused
+        assert some.calls == written.calls
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_writing_ends_when_time_is_up(library: Library, threads: int) -> None:
+    chunks = Chunks(field((12, 600, 500)), (1, 600, 500))
+    written, done, calls = Written(chunks), 0, 0
+    while done < chunks.count:
+        now = written.write(library.c, chunks, done, threads, 0.0)
+        assert now > 0
+        done, calls = done + now, calls + 1
+    assert calls > 1
+    assert [frame for _, frame in written.calls] == chunks.encode(library.c)
+
+
+def test_chunks_are_left_to_the_caller(library: Library) -> None:
+    """A frame as large as its values is not written, since HDF5 may take it for these."""
+    found = 0
+    for size in (1000, 2000, 3000, 4000):
+        values = np.zeros((1000, size), "u1")
+        for i, row in enumerate(values):
+            row[: size - i] = np.frombuffer(np.random.default_rng(i).bytes(size - i), "u1")
+        chunks = Chunks(values, (1, size))
+        sizes = [len(frame) for frame in chunks.encode(library.c)]
+        if size in sizes:
+            found += 1
+            assert Written(chunks).write(library.c, chunks) == sizes.index(size)
+    assert found > 0
+
+
+def test_writing_what_is_no_grid(library: Library) -> None:
+    c, chunks = library.c, Chunks(field((6, 40)), (2, 40))
+    written, padding, request, done = Written(chunks), np.zeros(1, "f4"), chunks.request(), ctypes.c_uint64(99)
+
+    def code(**other: Any) -> int:
+        usual: dict[str, Any] = {
+            "request": byref(request), "grid": byref(chunks.grid), "padding": padding.ctypes.data,
+            "writer": byref(written.writer), "first": 0, "count": 3, "threads": 1, "seconds": 1.0, "done": byref(done),
+        }  # fmt: skip
+        return int(c.pyf_write_grid(*(usual | other).values()))
+
+    for slip, said in (
+        ({"grid": None}, "grid is NULL"),
+        ({"request": None}, "request is NULL"),
+        ({"padding": None}, "padding or written is NULL"),
+        ({"done": None}, "padding or written is NULL"),
+        ({"writer": None}, "writer is NULL"),
+        ({"first": 2, "count": 2}, "the grid has 3 chunks, but first + count is 2 + 2"),
+        ({"first": 4, "count": 0}, "the grid has 3 chunks, but first + count is 4 + 0"),
+    ):
+        assert code(**slip) == INVALID_ARGUMENT
+        assert text(c) == said
+    request.codec = 99
+    assert code() != OK
+    assert not written.calls
 
 
 def choose(library: Library, path: Path, frames: Sequence[bytes], head: int, like: Request, tolerance: float) -> Any:

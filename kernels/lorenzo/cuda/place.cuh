@@ -166,7 +166,6 @@ static __device__ void copy_codewords(const StreamParams& job, const GroupNote& 
 }
 
 static __global__ void __launch_bounds__(kStreamThreads) copy_groups_kernel(const __grid_constant__ StreamParams job) {
-  const unsigned lane = threadIdx.x % 32;
   const std::uint32_t chunk = blockIdx.y;
   const ChunkPlan& plan = job.base.plans[chunk];
   const StreamModel& model = job.models[chunk];
