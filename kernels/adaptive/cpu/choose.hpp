@@ -39,11 +39,10 @@ class PartTrainer {
     trainer_.finish_contexts(0);
     clear(team_, trial.counts);
     const CountedTiles counted(plan_.tiles.tiles());
+    tiles_.count_tiles(trial.model, counted, plan_.kept != nullptr, trial.counts);
     double of_counted = 0;
-    for (std::uint64_t i = 0; i < counted.count; ++i) {
-      tiles_.count_tile(trial.model, counted.number(i), counted.every(), plan_.kept != nullptr, trial.counts);
+    for (std::uint64_t i = 0; i < counted.count; ++i)
       of_counted += static_cast<double>(space_.activity[counted.number(i)]);
-    }
     const double bits = join_tables(team_, trial.counts, counted.share(), of_counted, space_, taps_, trial.model);
     make_tables(team_, trial.counts, space_.joined, trial.model);
     model = trial.model;

@@ -1,41 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sampled tiles on the CPU, for the trainer (train/trainer.hpp): their activity, samples for weights and contexts, and
-// counts of symbols. One tile after the other. Not part of the format.
+// counts of symbols. Threads take different tiles; samples stay in the order of tiles. Not part of the format.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
+#include <numeric>
 #include <vector>
 
-#include "adaptive/cpu/sample.hpp"
-#include "adaptive/cpu/unit.hpp"
+#include "adaptive/cpu/tile_threads.hpp"
 #include "adaptive/train/trainer.hpp"
 
 PYF_BEGIN_TARGET
 
-// Memory of a thread that trains models, kept from chunk to chunk: pages of new memory would take a tenth of the time.
-struct TrainMemory {
-  std::vector<Sample> samples;
-  std::vector<ContextSample> contexts[kMostLevels + 1];  // of the model that is trained
-  std::vector<std::uint32_t> keys, orders;               // for the solvers
-  std::vector<float> numbers;
-  std::vector<std::uint8_t> records, stored;  // of the tile being counted
-};
-inline TrainMemory& train_memory() {
-  thread_local TrainMemory memory;
-  return memory;
+inline void add_counts(const SymbolCounts& own, SymbolCounts& to) {
+  for (std::uint32_t level = 0; level < kContextLevels; ++level)
+    for (std::uint32_t symbol = 0; symbol < kSymbols; ++symbol) to.of[level][symbol] += own.of[level][symbol];
+  to.raw_bits += own.raw_bits;
+  to.stored_bytes += own.stored_bytes;
+  for (std::uint32_t context = 0; context < kMaskContexts; ++context)
+    for (std::uint32_t k = 0; k < 2; ++k) to.masks[context][k] += own.masks[context][k];
 }
 
 template <class T>
 class CpuTiles {
  public:
   CpuTiles(const AdaptivePlan& plan, const void* values, std::uint8_t* scratch, TrainSpace& space)
-      : plan_(plan), values_(values), work_(scratch), space_(space) {}
+      : plan_(plan), values_(values), worker_{Work(scratch)}, space_(space) {}
 
   void measure_activity(const Alone&, float* activity) const {
     const auto inverse = static_cast<float>(1 / plan_.step);
-    const std::uint64_t tiles = plan_.tiles.tiles();
-    for (std::uint64_t number = 0; number < tiles; ++number) {
+    threads_.each(plan_.tiles.tiles(), [&](std::uint64_t number, TileWorker&) {
       const AdaptiveTile tile = plan_.tiles.tile(number);
       std::uint64_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
@@ -49,79 +45,155 @@ class CpuTiles {
           sum += row + count / 2;
         }
       activity[number] = static_cast<float>(sum);
-    }
+    });
   }
 
   // Samples for the weights of a pass; valid until the next call.
   SampleList<Sample> sample(const Alone&, const PassModel& pass, const std::uint64_t* tiles, std::uint32_t count,
                             std::uint32_t every) {
+    std::vector<Sample>& samples = worker_.memory.samples;
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
-    if (key == sampled_) return {memory_.samples.data(), static_cast<std::uint32_t>(memory_.samples.size())};
-    coded_.model = nullptr;
-    work_.spread_tile = Work::kNoTile;
-    memory_.samples.clear();
-    for (std::uint32_t i = 0; i < count; ++i) {
-      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
-      const Lattice lattice(work_.dense, plan_.tiles.kind, pass.log2);
-      begin_pass(work_, plan_.tiles.kind, pass, lattice);
-      for (std::uint32_t turn = 1; turn <= work_.turns; ++turn) {
-        spread_targets(work_, lattice, turn);
-        fill_with_targets(work_, lattice, turn);
+    if (key == sampled_) return {samples.data(), static_cast<std::uint32_t>(samples.size())};
+    forget_tile();
+    samples.clear();
+    const auto take = [&](std::uint64_t i, Work& work, std::vector<Sample>& to) {
+      work.spread_tile = Work::kNoTile;
+      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
+      const Lattice lattice(work.dense, plan_.tiles.kind, pass.log2);
+      begin_pass(work, plan_.tiles.kind, pass, lattice);
+      for (std::uint32_t turn = 1; turn <= work.turns; ++turn) {
+        spread_targets(work, lattice, turn);
+        fill_with_targets(work, lattice, turn);
       }
-      sample_tile(work_, lattice, every, memory_.samples);
+      sample_tile(work, lattice, every, to);
+    };
+    if (TileThreads::shares(count)) {
+      std::vector<std::vector<Sample>> of_tile(count);
+      threads_.each(count, [&](std::uint64_t i, TileWorker& worker) { take(i, worker.work, of_tile[i]); });
+      for (const std::vector<Sample>& own : of_tile) samples.insert(samples.end(), own.begin(), own.end());
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i) take(i, worker_.work, samples);
     }
     sampled_ = key;
-    const std::size_t numbers = memory_.samples.size();
-    memory_.keys.resize(std::max(memory_.keys.size(), 2 * numbers));
-    space_.equation_space.keys = memory_.keys.data();
-    space_.equation_space.other = memory_.keys.data() + numbers;
-    return {memory_.samples.data(), static_cast<std::uint32_t>(memory_.samples.size())};
+    const std::size_t numbers = samples.size();
+    std::vector<std::uint32_t>& keys = worker_.memory.keys;
+    keys.resize(std::max(keys.size(), 2 * numbers));
+    space_.equation_space.keys = keys.data();
+    space_.equation_space.other = keys.data() + numbers;
+    return {samples.data(), static_cast<std::uint32_t>(numbers)};
   }
 
-  // Of one model: a second one's samples would take the memory of the first one's. The last tile's codes stay in work_.
+  // Of one model: a second one's samples would take the memory of the first one's. The last tile's codes stay in the
+  // memory of a thread that is alone.
   void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     Trial& trial = space.trials[trials[0]];
-    work_.spread_tile = Work::kNoTile;
-    for (std::vector<ContextSample>& of_pass : memory_.contexts) of_pass.clear();
-    for (std::uint32_t i = 0; i < length; ++i) {
-      const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work_.dense);
-      ContextSampler sampler(work_, every);
+    using Contexts = std::vector<ContextSample>[kMostLevels + 1];
+    Contexts& contexts = worker_.memory.contexts;
+    forget_tile();
+    for (std::vector<ContextSample>& of_pass : contexts) of_pass.clear();
+    const auto take = [&](std::uint64_t i, Work& work, Contexts& to) {
+      work.spread_tile = Work::kNoTile;
+      const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
+      ContextSampler sampler(work, every);
       const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
-        sampler.take(number, step, bits, memory_.contexts[p]);
+        sampler.take(number, step, bits, to[p]);
       };
-      encode_passes(work_, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
-      coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
+      encode_passes(work, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
+      return specials;
+    };
+    if (TileThreads::shares(length)) {
+      struct OfTile {
+        Contexts contexts;
+      };
+      std::vector<OfTile> of_tile(length);
+      threads_.each(length, [&](std::uint64_t i, TileWorker& worker) { take(i, worker.work, of_tile[i].contexts); });
+      for (const OfTile& own : of_tile)
+        for (std::uint32_t p = 0; p <= kMostLevels; ++p)
+          contexts[p].insert(contexts[p].end(), own.contexts[p].begin(), own.contexts[p].end());
+    } else {
+      for (std::uint32_t i = 0; i < length; ++i) {
+        const bool specials = take(i, worker_.work, contexts);
+        coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
+      }
     }
+    std::vector<float>& numbers = worker_.memory.numbers;
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
-      memory_.numbers.resize(std::max(memory_.numbers.size(), memory_.contexts[p].size()));
-      trial.samples[p] = {memory_.contexts[p].data(), static_cast<std::uint32_t>(memory_.contexts[p].size())};
+      numbers.resize(std::max(numbers.size(), contexts[p].size()));
+      trial.samples[p] = {contexts[p].data(), static_cast<std::uint32_t>(contexts[p].size())};
     }
-    memory_.orders.resize(2 * memory_.numbers.size());
-    space_.context_space.numbers = memory_.numbers.data();
-    space_.context_space.by_parity.order = memory_.orders.data();
-    space_.context_space.by_set.order = memory_.orders.data() + memory_.numbers.size();
+    std::vector<std::uint32_t>& orders = worker_.memory.orders;
+    orders.resize(2 * numbers.size());
+    space_.context_space.numbers = numbers.data();
+    space_.context_space.by_parity.order = orders.data();
+    space_.context_space.by_set.order = orders.data() + numbers.size();
   }
 
+  // Counts the symbols of all jobs. Those of a tile follow each other: one thread takes them, so that it loads the tile
+  // once, unless tiles are fewer than threads.
   void count(const Alone&, TrainSpace& space) {
-    for (std::uint32_t i = 0; i < space.jobs; ++i) {
-      Trial& trial = space.trials[space.job[i].trial];
-      count_tile(trial.model, space.job[i].tile, kCountedAtOnce, false, trial.counts);
+    std::vector<std::uint32_t> first;
+    for (std::uint32_t i = 0; i < space.jobs; ++i)
+      if (i == 0 || space.job[i].tile != space.job[i - 1].tile) first.push_back(i);
+    if (first.size() < static_cast<std::size_t>(resolved_threads())) {
+      first.resize(space.jobs);
+      std::iota(first.begin(), first.end(), 0u);
     }
+    first.push_back(space.jobs);
+    const bool shared = TileThreads::shares(first.size() - 1);
+    threads_.each(first.size() - 1, [&](std::uint64_t group, TileWorker& worker) {
+      for (std::uint32_t i = first[group]; i < first[group + 1]; ++i) {
+        Trial& trial = space.trials[space.job[i].trial];
+        count_with(worker, shared, trial.model, space.job[i].tile, kCountedAtOnce, nullptr, trial.counts);
+      }
+    });
   }
-  // Counts the symbols of a tile: kCountedAtOnce of each `every`. `keeps`: the codes are kept.
-  void count_tile(const AdaptiveModel& model, std::uint64_t tile, std::size_t every, bool keeps, SymbolCounts& counts) {
+  // Counts the symbols of tiles for the tables of a model: kCountedAtOnce of each `every`. `keeps`: codes are kept.
+  void count_tiles(const AdaptiveModel& model, const CountedTiles& tiles, bool keeps, SymbolCounts& counts) {
+    const bool shared = TileThreads::shares(tiles.count);
+    if (keeps) plan_.kept->resize(tiles.count);
+    threads_.each(tiles.count, [&](std::uint64_t i, TileWorker& worker) {
+      count_with(worker, shared, model, tiles.number(i), tiles.every(), keeps ? &(*plan_.kept)[i] : nullptr, counts);
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t kNoSamples = ~0u;
+
+  void forget_tile() {
+    coded_.model = nullptr;
+    worker_.work.spread_tile = Work::kNoTile;
+  }
+
+  // shared: other threads add to the same counts.
+  void count_with(TileWorker& worker, bool shared, const AdaptiveModel& model, std::uint64_t tile, std::size_t every,
+                  KeptTile* kept, SymbolCounts& counts) {
+    if (!shared) {
+      count_tile(worker, model, tile, every, kept, counts);
+      return;
+    }
+    std::vector<SymbolCounts>& own = worker.memory.counts;
+    own.assign(1, SymbolCounts{});
+    count_tile(worker, model, tile, every, kept, own[0]);
+    const std::lock_guard<std::mutex> lock(counting_);
+    add_counts(own[0], counts);
+  }
+  void count_tile(TileWorker& worker, const AdaptiveModel& model, std::uint64_t tile, std::size_t every, KeptTile* kept,
+                  SymbolCounts& counts) {
     AdaptivePlan plan = plan_;
     plan.model = &model;
-    if (memory_.records.empty()) {
-      memory_.records.resize(record_bytes(1));
-      memory_.stored.resize(Work::kDense * sizeof(double));
+    TrainMemory& memory = worker.memory;
+    if (memory.records.empty()) {
+      memory.records.resize(record_bytes(1));
+      memory.stored.resize(Work::kDense * sizeof(double));
     }
-    UnitRecords r = records_in(memory_.records.data(), 1);
-    std::uint8_t* stored = memory_.stored.data();
-    bool has_masks = coded_.masks;
-    if (!record_again(model, tile, r, stored)) has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
-    coded_.model = nullptr;
+    UnitRecords r = records_in(memory.records.data(), 1);
+    std::uint8_t* stored = memory.stored.data();
+    const bool own = &worker == &worker_;
+    bool has_masks = own && coded_.masks;
+    if (!own || !record_again(model, tile, r, stored))
+      has_masks = encode_tile_values<T>(plan, values_, tile, worker.work, r, stored);
+    if (own) coded_.model = nullptr;
     std::uint32_t raw = 0;
     for (std::size_t from = 0; from < r.value_count; from += every)
       for (std::size_t k = from; k < std::min(from + kCountedAtOnce, r.value_count); ++k) {
@@ -130,44 +202,41 @@ class CpuTiles {
       }
     counts.raw_bits += raw;
     for (std::size_t k = 0; k < r.flag_count; ++k) ++counts.masks[r.flags[k] & 63][r.flags[k] >> 7];
-    counts.stored_bytes += static_cast<std::uint64_t>(stored - memory_.stored.data());
-    if (!keeps) return;
-    KeptTile& kept = plan_.kept->emplace_back();
-    kept.number = tile;
-    kept.values.assign(r.values, r.values + r.value_count);
-    kept.steps.assign(r.steps, r.steps + r.step_count);
-    kept.flags.assign(r.flags, r.flags + r.flag_count);
-    kept.stored.assign(memory_.stored.data(), stored);
-    kept.masks = has_masks;
+    counts.stored_bytes += static_cast<std::uint64_t>(stored - memory.stored.data());
+    if (kept == nullptr) return;
+    kept->number = tile;
+    kept->values.assign(r.values, r.values + r.value_count);
+    kept->steps.assign(r.steps, r.steps + r.step_count);
+    kept->flags.assign(r.flags, r.flags + r.flag_count);
+    kept->stored.assign(memory.stored.data(), stored);
+    kept->masks = has_masks;
   }
 
- private:
-  static constexpr std::uint32_t kNoSamples = ~0u;
-
   // Makes the records of the tile that work_ has the codes of: contexts that were trained since do not change codes.
-  // Returns false if work_ has another tile's, or if some values must be stored.
+  // Returns false if it has another tile's, or if some values must be stored.
   bool record_again(const AdaptiveModel& model, std::uint64_t number, UnitRecords& r, std::uint8_t*& stored) {
     if (coded_.model != &model || coded_.tile != number) return false;
+    Work& work = worker_.work;
     const AdaptiveTile tile = plan_.tiles.tile(number);
-    if (mark_misfits<T>(plan_, tile, values_, work_.dense) != 0) return false;
+    if (mark_misfits<T>(plan_, tile, values_, work.dense) != 0) return false;
     const PassModel& pass = model.passes[0];
-    work_.wave.set_neighbours(pass, causal_taps(model.kind), causal_codes(model.kind), range_taps(model.kind));
-    record_turn<T>(plan_, work_, Lattice(work_.dense, model.kind, pass.log2), 1, tile, values_, coded_.masks, r,
-                   stored);
+    work.wave.set_neighbours(pass, causal_taps(model.kind), causal_codes(model.kind), range_taps(model.kind));
+    record_turn<T>(plan_, work, Lattice(work.dense, model.kind, pass.log2), 1, tile, values_, coded_.masks, r, stored);
     return true;
   }
 
   const AdaptivePlan& plan_;
   const void* values_;
-  Work work_;
+  TileWorker worker_;  // of this thread
+  const TileThreads threads_{worker_};
   TrainSpace& space_;
-  TrainMemory& memory_ = train_memory();
-  std::uint32_t sampled_ = kNoSamples;  // the pass of memory_.samples
+  std::mutex counting_;
+  std::uint32_t sampled_ = kNoSamples;  // the pass of the samples
   struct {
     const AdaptiveModel* model = nullptr;
     std::uint64_t tile = 0;
     bool masks = false;
-  } coded_;  // what work_ has the codes of, with a model of one pass
+  } coded_;  // what this thread's memory has the codes of, with a model of one pass
 };
 
 PYF_END_TARGET

@@ -17,6 +17,7 @@
 #include "progressive/cpu/encode.hpp"
 #include "progressive/cpu/measure.hpp"
 #include "progressive/cpu/pieces.hpp"
+#include "progressive/cpu/scan_values.hpp"
 #include "progressive/head.hpp"
 #include "progressive/order.hpp"
 #include "progressive/specials.hpp"
