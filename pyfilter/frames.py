@@ -217,12 +217,16 @@ def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Inf
     size
         Bytes of the whole frame, where ``frame`` is not all of it.
     """
-    size = frame.nbytes if size is None else size
     info = host.frame_info(frame)
+    check_size(info, frame.nbytes if size is None else size)
+    return info
+
+
+def check_size(info: abi.Info, size: int) -> None:
+    """Raise TruncatedFrame unless all bytes of a frame are there."""
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    return info
 
 
 def asked_range(info: FrameInfo | abi.Info, start: int | None, stop: int | None) -> tuple[int, int, tuple[int, ...]]:

@@ -87,11 +87,12 @@ def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults
     ``frames`` has the element type `abi.CUDA_FRAME`; ``faults`` is the address of as many unsigned 32-bit integers
     (device).
     """
-    library.check(
-        library.load().pyf_cuda_decode(
-            frames.ctypes.data, len(frames), start, stop, value_bytes, faults, stream or None
-        )
-    )
+    decode_at(frames.ctypes.data, len(frames), start, stop, value_bytes, faults, stream)
+
+
+def decode_at(frames: int, count: int, start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
+    """Do the same for ``count`` frames at an address; ``faults`` may be in pinned host memory."""
+    library.check(library.load().pyf_cuda_decode(frames, count, start, stop, value_bytes, faults, stream or None))
 
 
 def particle_order(request: abi.Request, values: int, value_bytes: int, particles: int, stream: int) -> None:

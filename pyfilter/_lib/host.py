@@ -97,8 +97,13 @@ def _encode_at(
 
 def frame_info(frame: NDArray[np.uint8]) -> abi.Info:
     """Return what the header at the start of ``frame`` says."""
+    return frame_info_at(frame.ctypes.data, frame.nbytes)
+
+
+def frame_info_at(address: int, size: int) -> abi.Info:
+    """Return what the header at an address says; ``size`` bytes are there."""
     info = abi.Info()
-    library.check(library.load().pyf_frame_info(frame.ctypes.data, frame.nbytes, ctypes.byref(info)))
+    library.check(library.load().pyf_frame_info(address, size, ctypes.byref(info)))
     return info
 
 

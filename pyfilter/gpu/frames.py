@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,9 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         buffer = cupy.cuda.alloc(_SIZE_BYTES + most)  # the size of the frame, then the frame
         at = buffer.ptr
         cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
-        size = _pinned(at, 8).long.value
+        pinned = _pinned(cupy)
+        pinned.copy(at, 8, stream)
+        size = pinned.long.value
         # memory of its own, so that the buffer can be used again. CuPy copies a slice of uint8 by a kernel, a byte for
         # each thread: cudaMemcpyAsync is 5 times as fast
         frame = cupy.empty(size, dtype=np.uint8)
@@ -77,30 +79,40 @@ def _new_request(
 _kept_request = lru_cache(maxsize=64)(_new_request)
 
 
+class _Header(NamedTuple):
+    """Where the first bytes of a frame are in host memory, at least its header; how many; and who has the memory."""
+
+    address: int
+    size: int
+    owner: object
+
+
 class _Pinned:
     """A little pinned host memory, which spares a call the driver's staging of pageable memory."""
 
     def __init__(self, cupy: Any) -> None:
-        self.bytes = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
-        self.address = int(self.bytes.ctypes.data)
+        bytes_ = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES + 8)
+        self.head = bytes_[: cuda.MAX_HEADER_BYTES]
+        self.address = int(bytes_.ctypes.data)
         self.long = ctypes.c_uint64.from_address(self.address)
-        self.word = ctypes.c_uint32.from_address(self.address)
+        #: devices write to this memory themselves
+        self.fault_address = self.address + cuda.MAX_HEADER_BYTES
+        self.fault = ctypes.c_uint32.from_address(self.fault_address)
+        self._runtime = cupy.cuda.runtime
+
+    def copy(self, address: int, size: int, stream: Any) -> None:
+        """Copy bytes of device memory here; waits until the stream has done its work."""
+        if size:
+            self._runtime.memcpyAsync(self.address, address, size, self._runtime.memcpyDeviceToHost, stream.ptr)
+        stream.synchronize()
 
 
-def _pinned(address: int, size: int) -> _Pinned:
-    """Return this thread's pinned memory, with ``size`` bytes from an address of device memory, until the next call.
-
-    Waits until the current stream has done its work.
-    """
-    cupy = arrays.import_cupy()
+def _pinned(cupy: Any) -> _Pinned:
+    """Return this thread's pinned memory, whose content lasts until the next call."""
     try:
         pinned: _Pinned = _kept.pinned
     except AttributeError:
         pinned = _kept.pinned = _Pinned(cupy)
-    runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
-    if size:
-        runtime.memcpyAsync(pinned.address, address, size, runtime.memcpyDeviceToHost, stream.ptr)
-    stream.synchronize()
     return pinned
 
 
@@ -124,12 +136,13 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
         number = target.device.id
     elif number is None:
         number = given.device.id if given is not None else arrays.device_number("cuda")
-    data, header = (_of_device(given, number)) if given is not None else _of_host(frame, number)
-    info = host_frames.checked_header(header, data.nbytes)
-    dtype = dtypes.from_code(info.dtype)
-    first, last, shape = host_frames.asked_range(info, start, stop)
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(number):
+        data, header = _of_device(cupy, given, number) if given is not None else _of_host(cupy, frame)
+        info = host.frame_info_at(header.address, header.size)
+        host_frames.check_size(info, data.nbytes)
+        dtype = dtypes.from_code(info.dtype)
+        first, last, shape = host_frames.asked_range(info, start, stop)
         if target is not None:
             arrays.check_shape(target, shape, dtype)
         direct = target is not None and arrays.writable_by_library(target)
@@ -143,41 +156,37 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
         return out
 
 
-def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
+def _decode_one(cupy: Any, data: Any, header: _Header, first: int, last: int, values: Any) -> None:
     """Decode a frame on the current device, and wait until it is decoded."""
-    entry = np.array(
-        [(header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)], dtype=abi.CUDA_FRAME
-    )
-    fault = cupy.cuda.alloc(4)
-    cuda.decode(entry, first, last, values.nbytes, fault.ptr, cupy.cuda.get_current_stream().ptr)
-    found = _pinned(fault.ptr, 4).word.value
-    if found:
-        cuda.check_fault(found)
+    pinned, stream = _pinned(cupy), cupy.cuda.get_current_stream()
+    entry = abi.CudaFrame(header.address, header.size, data.data.ptr, data.nbytes, values.data.ptr)
+    cuda.decode_at(ctypes.addressof(entry), 1, first, last, values.nbytes, pinned.fault_address, stream.ptr)
+    stream.synchronize()
+    if pinned.fault.value:
+        cuda.check_fault(pinned.fault.value)
 
 
-def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
-    """Return a copy of a host frame on a device, and the bytes that begin with its header."""
-    cupy = arrays.require()
+def _of_host(cupy: Any, frame: Any) -> tuple[Any, _Header]:
+    """Return a copy of a host frame on the current device, and its header."""
+    arrays.require()
     data = host_frames.frame_bytes(frame)
-    with cupy.cuda.Device(number):
-        return cupy.asarray(data), data
+    return cupy.asarray(data), _Header(data.ctypes.data, data.nbytes, data)
 
 
-def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
-    """Return a device frame on device ``number`` and a host copy of its first bytes."""
-    cupy = arrays.import_cupy()
-    with cupy.cuda.Device(given.device.id):
+def _of_device(cupy: Any, given: Any, number: int | None) -> tuple[Any, _Header]:
+    """Return a device frame on the current device ``number``, and a host copy of its header."""
+    if given.device.id == number:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = _head_of(data)  # waits until the frame is complete
-    if given.device.id != number:
-        with cupy.cuda.Device(number):
-            there = cupy.empty(data.nbytes, dtype=np.uint8)
-            cupy.copyto(there, data)
-            cupy.cuda.get_current_stream().synchronize()  # before the other device's pool reuses the memory of `data`
-            data = there
-    return data, header
+        return data, _head_of(cupy, data)
+    with cupy.cuda.Device(given.device.id):
+        data = _bytes_of(given)
+        header = _head_of(cupy, data)  # waits until the frame is complete
+    there = cupy.empty(data.nbytes, dtype=np.uint8)
+    cupy.copyto(there, data)
+    cupy.cuda.get_current_stream().synchronize()  # before the other device's pool reuses the memory of `data`
+    return there, header
 
 
 def _bytes_of(given: Any) -> Any:
@@ -192,14 +201,16 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        return _head_of(_bytes_of(given))
-
-
-def _head_of(data: Any) -> NDArray[np.uint8]:
-    """Return a host copy of the first bytes of a cupy.ndarray of bytes, on its device."""
-    size = min(data.nbytes, cuda.MAX_HEADER_BYTES)
-    head: NDArray[np.uint8] = _pinned(data.data.ptr, size).bytes[:size].copy()
+        size = _head_of(cupy, _bytes_of(given)).size
+        head: NDArray[np.uint8] = _pinned(cupy).head[:size].copy()
     return head
+
+
+def _head_of(cupy: Any, data: Any) -> _Header:
+    """Copy the first bytes of a cupy.ndarray of bytes to this thread's pinned memory, and wait for them."""
+    pinned, size = _pinned(cupy), min(data.nbytes, cuda.MAX_HEADER_BYTES)
+    pinned.copy(data.data.ptr, size, cupy.cuda.get_current_stream())
+    return _Header(pinned.address, size, pinned)
 
 
 def host_bytes(frame: Any) -> NDArray[np.uint8]:
