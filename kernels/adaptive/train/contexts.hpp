@@ -65,7 +65,7 @@ PYF_ON_TEAM void sum_contexts(const Team& team, const ContextSample* samples, co
           own[n] = g[n] * t[n][i];
           terms[n] = t[n] + first;
         }
-        add_together(out.a[i] + first, kContextTerms - first, own, terms);
+        add_together(out.a[i] + first, kContextTerms - first, [&](std::uint32_t n) { return own[n]; }, terms);
       }
     }
   } else {

@@ -55,15 +55,16 @@ PYF_ON_TEAM void order_by_bins(const Team& team, std::uint32_t count, const Bin&
 }
 
 // Adds kAtOnce samples to columns of a row, in single precision among these. terms[n]: these columns of sample n;
-// weighted[n]: the row's own term times the sample's weight.
-KFN void add_together(double* __restrict columns, std::size_t count, const float (&weighted)[kAtOnce],
+// weighted(n): the row's own term times the sample's weight.
+template <class Weighted>
+KFN void add_together(double* __restrict columns, std::size_t count, const Weighted& weighted,
                       const float* const (&terms)[kAtOnce]) {
   static_assert(kAtOnce == 8);
   for (std::size_t k = 0; k < count; ++k) {
-    const float sum = ((weighted[0] * terms[0][k] + weighted[1] * terms[1][k]) +
-                       (weighted[2] * terms[2][k] + weighted[3] * terms[3][k])) +
-                      ((weighted[4] * terms[4][k] + weighted[5] * terms[5][k]) +
-                       (weighted[6] * terms[6][k] + weighted[7] * terms[7][k]));
+    const float sum = ((weighted(0) * terms[0][k] + weighted(1) * terms[1][k]) +
+                       (weighted(2) * terms[2][k] + weighted(3) * terms[3][k])) +
+                      ((weighted(4) * terms[4][k] + weighted(5) * terms[5][k]) +
+                       (weighted(6) * terms[6][k] + weighted(7) * terms[7][k]));
     columns[k] += static_cast<double>(sum);
   }
 }
@@ -93,7 +94,7 @@ constexpr KFN std::uint32_t staged_column(std::uint32_t k) { return k + k / 8 * 
 inline constexpr std::uint32_t kStagedNumbers = kStaged * (staged_column(kColumns) + 1);
 
 // Normal equations of a set's samples. The row and the column behind those of candidates belong to the value.
-struct Equations {
+struct alignas(64) Equations {
   double of[kTerms][kColumns];
   double weight;
   std::uint32_t count;
@@ -158,32 +159,42 @@ KFN void sum_staged(const Team& team, const AnySample* samples, const std::uint3
         own[k] = weights[n + k] * t[k * kPitch + staged_column(part.row)];
         terms[k] = t + k * kPitch + staged_column(part.first);
       }
-      add_together(sums, Width, own, terms);
+      add_together(sums, Width, [&](std::uint32_t k) { return own[k]; }, terms);
     }
   }
 }
 
 KFN float weight_of(const Sample& s, bool weighted) { return weighted ? s.weight : 1.0f / 16; }
 
+// Samples that are added together: their terms, behind them zeros, and the terms times the weights.
+struct SampleRows {
+  alignas(64) float terms[kAtOnce][kColumns] = {}, weighted[kAtOnce][kColumns] = {};
+};
 // Adds samples to the equations of their set; missing ones are nullptr. Cells below the diagonal follow by symmetry.
-KFN void add_samples(const Sample* const (&samples)[kAtOnce], std::uint32_t candidates, bool weighted, Equations& out) {
-  alignas(64) float t[kAtOnce][kColumns] = {}, own[kTerms][kAtOnce];
-  float g[kAtOnce] = {};
-  for (std::uint32_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
-    g[n] = weight_of(*samples[n], weighted);
-    for (std::uint32_t i = 0; i < kTerms; ++i) t[n][i] = samples[n]->terms[i];
-    out.weight += static_cast<double>(g[n]);
+KFN void add_samples(const Sample* const (&samples)[kAtOnce], std::uint32_t candidates, bool weighted, SampleRows& own,
+                     Equations& out) {
+  for (std::uint32_t n = 0; n < kAtOnce; ++n) {
+    float* __restrict const terms = own.terms[n];
+    float* __restrict const products = own.weighted[n];
+    if (samples[n] == nullptr) {
+      for (std::uint32_t i = 0; i < kTerms; ++i) terms[i] = products[i] = 0;
+      continue;
+    }
+    const float weight = weight_of(*samples[n], weighted);
+    for (std::uint32_t i = 0; i < kTerms; ++i) {
+      terms[i] = samples[n]->terms[i];
+      products[i] = weight * samples[n]->terms[i];
+    }
+    out.weight += static_cast<double>(weight);
     ++out.count;
   }
-  for (std::uint32_t i = 0; i <= candidates; ++i)
-    for (std::uint32_t n = 0; n < kAtOnce; ++n) own[i][n] = g[n] * t[n][i];
   constexpr std::uint32_t kWidth = 16;
   static_assert(kColumns % kWidth == 0);
   for (std::uint32_t first = 0; first <= candidates; first += kWidth) {
     const float* terms[kAtOnce];
-    for (std::uint32_t n = 0; n < kAtOnce; ++n) terms[n] = t[n] + first;
+    for (std::uint32_t n = 0; n < kAtOnce; ++n) terms[n] = own.terms[n] + first;
     for (std::uint32_t i = 0; i <= candidates && i < first + kWidth; ++i)
-      add_together(out.of[i] + first, kWidth, own[i], terms);
+      add_together(out.of[i] + first, kWidth, [&](std::uint32_t n) { return own.weighted[n][i]; }, terms);
   }
 }
 
@@ -191,18 +202,19 @@ KFN void add_samples(const Sample* const (&samples)[kAtOnce], std::uint32_t cand
 // kAtOnce at a time. One thread takes the samples as they come, a thread block set by set.
 KFN void sum_sets(const Alone& /*team*/, const Sample* samples, std::uint32_t count, std::uint32_t candidates,
                   bool weighted, EquationSpace& space, Equations (&sets)[kSets]) {
+  SampleRows own;
   const Sample* waiting[kSets][kAtOnce] = {};
   std::uint32_t waits[kSets] = {};
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t set = space.keys[i];
     waiting[set][waits[set]++] = samples + i;
     if (waits[set] < kAtOnce) continue;
-    add_samples(waiting[set], candidates, weighted, sets[set]);
+    add_samples(waiting[set], candidates, weighted, own, sets[set]);
     waits[set] = 0;
   }
   for (std::uint32_t set = 0; set < kSets; ++set) {
     for (std::uint32_t n = waits[set]; n < kAtOnce; ++n) waiting[set][n] = nullptr;
-    if (waits[set] != 0) add_samples(waiting[set], candidates, weighted, sets[set]);
+    if (waits[set] != 0) add_samples(waiting[set], candidates, weighted, own, sets[set]);
   }
 }
 template <class Team>
