@@ -270,8 +270,9 @@ typedef struct pyf_cuda_frame {
   void* values; /* device, aligned to the dtype: (stop - start) values */
 } pyf_cuda_frame;
 
-/* Decodes the values [start, stop) of each frame, value_bytes bytes each. faults[i] (device) becomes 0, or a fault that
- * pyf_cuda_fault turns into a pyf_code and the text of pyf_last_error. Values of a frame with a fault are undefined. */
+/* Decodes the values [start, stop) of each frame, value_bytes bytes each. faults[i] (device or pinned host memory)
+ * becomes 0, or a fault that pyf_cuda_fault turns into a pyf_code and the text of pyf_last_error. Values of a frame
+ * with a fault are undefined. */
 PYF_API int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, uint64_t stop,
                             size_t value_bytes, uint32_t* faults, void* stream);
 PYF_API int pyf_cuda_fault(uint32_t fault);

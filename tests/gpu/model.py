@@ -235,7 +235,9 @@ def encode(
     if value_bytes:
         machine.check_here(values, (count - 1) * value_stride + value_bytes)
     machine.check_here(frames, (count - 1) * frame_stride + most)
-    machine.check_here(sizes, 8 * count)
+    # these two write sizes once, so that they may be in pinned memory
+    if codec.name not in ("cuszp2", "hierarchical_delta") or machine.memory_type(sizes) != machine.HOST:
+        machine.check_here(sizes, 8 * count)
     kept = abi.Request.from_buffer_copy(request)
 
     def work() -> None:
@@ -258,9 +260,12 @@ def encode(
     on.put(work)
 
 
-def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
+def decode_at(frames: int, count: int, start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
     on = machine.Stream.of(stream)
-    entries = frames.copy()  # the library copies what it needs of it before it returns
+    given: Any = (abi.CudaFrame * count).from_address(frames)
+    entries = np.frombuffer(given, abi.CUDA_FRAME).copy()  # the library copies what it needs before it returns
+    if machine.memory_type(faults) != machine.HOST:
+        machine.check_here(faults, 4 * count)
     for frame in entries:
         memory: Any = (ctypes.c_ubyte * int(frame["header_bytes"])).from_address(int(frame["header"]))
         header = np.frombuffer(memory, dtype=np.uint8)
@@ -353,7 +358,7 @@ def install() -> None:
     many: Any = device_chunks
     many.write_chunks, many.read_chunks = model_channels.write_chunks, model_channels.read_chunks
     patched: Any = cuda
-    patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
+    patched.encode, patched.decode_at, patched.progressive_decode = encode, decode_at, progressive_decode
     patched.pack, patched.particle_order = pack, particle_order
     patched.check_fault = check_fault
     patched.require = lambda: None
