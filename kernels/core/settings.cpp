@@ -114,6 +114,7 @@ std::atomic<Backend>& backend_in_use() {
 int level_in_use() noexcept { return chosen_level().load()->index; }
 
 int resolved_threads() noexcept {
+  if (works_beside_others()) return 1;
   int threads = local_threads != 0 ? local_threads : threads_in_use().load();
   if (threads == 0) {
     static const int cores = available_cores();

@@ -17,6 +17,8 @@
 namespace pyfilter {
 namespace {
 
+thread_local bool working = false;
+
 struct Job {
   void (*work)(void*, std::uint64_t) = nullptr;
   void* context = nullptr;
@@ -25,6 +27,11 @@ struct Job {
 
   void run() {
     for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(context, i);
+  }
+  void run_beside_others() {
+    working = true;
+    run();
+    working = false;
   }
 };
 
@@ -43,7 +50,7 @@ class Pool {
     lock.unlock();
     posted_ = generation;  // set after unlocking: workers that see it find the mutex free
     wake_.notify_all();
-    job.run();
+    job.run_beside_others();
     lock_soon(lock);
     wanted_ = 0;  // workers that have not started yet are not needed
     job_ = nullptr;
@@ -81,7 +88,7 @@ class Pool {
       Job* job = job_;
       ++running_;
       lock.unlock();
-      job->run();
+      job->run_beside_others();
       lock_soon(lock);
       if (--running_ == 0) idle_.notify_all();
       lock.unlock();
@@ -127,6 +134,8 @@ void parallel_for(int threads, std::uint64_t count, void (*work)(void*, std::uin
   Pool* workers = helpers > 0 ? get_pool() : nullptr;
   if (workers == nullptr || !workers->try_run(helpers, job)) job.run();
 }
+
+bool works_beside_others() noexcept { return working; }
 
 int available_cores() noexcept {
   cpu_set_t set;

@@ -15,6 +15,9 @@ namespace pyfilter {
 void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, std::uint64_t index),
                   void* context) noexcept;
 
+// Whether this thread does work that parallel_for() shares: then no workers are left for what it calls.
+bool works_beside_others() noexcept;
+
 int available_cores() noexcept;
 
 inline void pause_shortly() {
