@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _kept = threading.local()
 _SIZE_BYTES = 256  # keeps the frame aligned as memory of its own
-# codecs whose kernels write the size of a frame of floats once and read it nowhere: it needs no copy to host memory
-_SIZE_TO_HOST = ("cuszp2", "hierarchical_delta")
 
 
 @arrays.device_errors()
@@ -45,14 +43,9 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         stream = cupy.cuda.get_current_stream()
         pinned, buffer = _pinned(cupy), cupy.cuda.alloc(_SIZE_BYTES + most)  # the size of the frame, then the frame
         at = buffer.ptr
-        if codec.codec_name in _SIZE_TO_HOST and values.dtype.name in ("float32", "float64"):
-            cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, pinned.number_address, stream.ptr)
-            stream.synchronize()
-            size = pinned.number.value
-        else:
-            cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
-            pinned.copy(at, 8, stream)
-            size = pinned.head_number.value
+        cuda.encode(request, 1, values.data.ptr, 0, at + _SIZE_BYTES, 0, at, stream.ptr)
+        pinned.copy(at, 8, stream)
+        size = pinned.number.value
         # memory of its own, so that the buffer can be used again. CuPy copies a slice of uint8 by a kernel, a byte for
         # each thread: cudaMemcpyAsync is 5 times as fast
         frame = cupy.empty(size, dtype=np.uint8)
@@ -97,13 +90,13 @@ class _Pinned:
     """A little pinned host memory, which spares a call the driver's staging of pageable memory."""
 
     def __init__(self, cupy: Any) -> None:
-        bytes_ = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES + 8)
+        bytes_ = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES + 4)
         self.head = bytes_[: cuda.MAX_HEADER_BYTES]
         self.address = int(bytes_.ctypes.data)
-        self.head_number = ctypes.c_uint64.from_address(self.address)
+        self.number = ctypes.c_uint64.from_address(self.address)
         #: kernels write to this memory themselves
-        self.number_address = self.address + cuda.MAX_HEADER_BYTES
-        self.number = ctypes.c_uint64.from_address(self.number_address)
+        self.fault_address = self.address + cuda.MAX_HEADER_BYTES
+        self.fault = ctypes.c_uint32.from_address(self.fault_address)
         self._runtime = cupy.cuda.runtime
 
     def copy(self, address: int, size: int, stream: Any) -> None:
@@ -166,10 +159,10 @@ def _decode_one(cupy: Any, data: Any, header: _Header, first: int, last: int, va
     """Decode a frame on the current device, and wait until it is decoded."""
     pinned, stream = _pinned(cupy), cupy.cuda.get_current_stream()
     entry = abi.CudaFrame(header.address, header.size, data.data.ptr, data.nbytes, values.data.ptr)
-    cuda.decode_at(ctypes.addressof(entry), 1, first, last, values.nbytes, pinned.number_address, stream.ptr)
+    cuda.decode_at(ctypes.addressof(entry), 1, first, last, values.nbytes, pinned.fault_address, stream.ptr)
     stream.synchronize()
-    if fault := pinned.number.value & 0xFFFFFFFF:
-        cuda.check_fault(fault)
+    if pinned.fault.value:
+        cuda.check_fault(pinned.fault.value)
 
 
 def _of_host(cupy: Any, frame: Any) -> tuple[Any, _Header]:

@@ -235,9 +235,7 @@ def encode(
     if value_bytes:
         machine.check_here(values, (count - 1) * value_stride + value_bytes)
     machine.check_here(frames, (count - 1) * frame_stride + most)
-    # these two write sizes once, so that they may be in pinned memory
-    if codec.name not in ("cuszp2", "hierarchical_delta") or machine.memory_type(sizes) != machine.HOST:
-        machine.check_here(sizes, 8 * count)
+    machine.check_here(sizes, 8 * count)
     kept = abi.Request.from_buffer_copy(request)
 
     def work() -> None:
