@@ -43,13 +43,9 @@ class GridWriter {
   Status run(int threads, std::uint64_t* written) {
     if (!are_side_by_side(count_, encoding_.chunks.bytes(), threads)) threads = 1;
     threads = static_cast<int>(std::clamp<std::uint64_t>(pieces_, 1, static_cast<std::uint64_t>(std::max(threads, 1))));
-    std::uint64_t slots = threads == 1 ? 1 : 2 * static_cast<std::uint64_t>(threads) + 2;
-    for (; slots > 0 && !frames_; slots = slots == 1 ? 0 : 1) {  // with one slot one thread works at a time
-      slots_ = std::vector<Slot>(slots);
-      frames_ = allocate(slots * each_ * stride_);
-    }
+    make_slots(threads == 1 ? 1 : 2 * static_cast<std::uint64_t>(threads) + 2);
+    if (!frames_) make_slots(1);  // one thread works at a time
     if (!frames_) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", stride_);
-    for (Slot& slot : slots_) slot.sizes.resize(each_);
     const auto work = [](void* context, std::uint64_t) noexcept {
       auto& writer = *static_cast<GridWriter*>(context);
       if (std::this_thread::get_id() == writer.caller_)
@@ -71,6 +67,11 @@ class GridWriter {
     std::atomic<bool> ready{false};
   };
 
+  void make_slots(std::uint64_t count) {
+    slots_ = std::vector<Slot>(count);
+    for (Slot& slot : slots_) slot.sizes.resize(each_);
+    frames_ = allocate(count * each_ * stride_);
+  }
   Slot& slot_of(std::uint64_t piece) { return slots_[piece % slots_.size()]; }
   std::uint8_t* frame_of(std::uint64_t piece, std::uint64_t i) {
     return frames_.get() + (piece % slots_.size() * each_ + i) * stride_;

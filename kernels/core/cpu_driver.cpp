@@ -50,7 +50,7 @@ Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scr
 // is whole rows of tiles, if every thread gets enough of them. Otherwise two threads would write to the cache lines at
 // the border of two tiles.
 std::uint64_t decoded_together(const Plan& plan, std::uint64_t units, int threads) {
-  const std::uint64_t least = std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles), row = plan.grid.gx;
+  const std::uint64_t least = units_of_tiles(plan, kSegmentTiles), row = plan.grid.gx;
   if (!plan.grid.packed || plan.grid.block_dims == kChain || plan.unit_tiles != 1 || row >= units) return least;
   const std::uint64_t rows = (least + row - 1) / row * row;
   return units / rows >= 4 * static_cast<std::uint64_t>(threads) ? rows : least;
@@ -100,8 +100,9 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
   const std::size_t directory_bytes = 4 * static_cast<std::size_t>(plan.units() + 1);
   if (directory_bytes >= limit) return kOk;
   const int most = resolved_threads();
-  const std::uint64_t of_segment = segment_units(plan, most), segments = (plan.units() + of_segment - 1) / of_segment;
-  const auto threads = static_cast<int>(std::min<std::uint64_t>(segments, static_cast<unsigned>(most)));
+  const std::uint64_t of_segment = segment_units(plan, most);
+  const auto threads =
+      static_cast<int>(std::min<std::uint64_t>(segments_of(plan, of_segment), static_cast<unsigned>(most)));
   EncodeJob job(plan, coder, values, out, out + directory_bytes, limit - directory_bytes, of_segment, threads);
   parallel_for(
       threads, static_cast<std::uint64_t>(threads),

@@ -34,9 +34,15 @@ inline constexpr std::uint64_t kSegmentTiles = 8, kMostSegmentTiles = 64;  // 12
 inline constexpr std::uint64_t kSegmentsOfThread = 16;                     // at least, where segments are longer
 inline constexpr std::size_t kMostParked = 4;                              // segments parked by one thread
 
+inline std::uint64_t units_of_tiles(const Plan& plan, std::uint64_t tiles) {
+  return std::max<std::uint64_t>(1, tiles / plan.unit_tiles);
+}
 inline std::uint64_t segment_units(const Plan& plan, int threads) {
   const std::uint64_t fair = plan.units() * plan.unit_tiles / (kSegmentsOfThread * static_cast<unsigned>(threads));
-  return std::max<std::uint64_t>(1, std::clamp(fair, kSegmentTiles, kMostSegmentTiles) / plan.unit_tiles);
+  return units_of_tiles(plan, std::clamp(fair, kSegmentTiles, kMostSegmentTiles));
+}
+inline std::uint64_t segments_of(const Plan& plan, std::uint64_t units_of_segment) {
+  return (plan.units() + units_of_segment - 1) / units_of_segment;
 }
 // Segments that a thread may park: one where units are long, to limit memory.
 inline std::size_t parked_segments(const Plan& plan) {
@@ -62,7 +68,7 @@ class EncodeJob {
         tiles_(tiles),
         limit_(limit),
         of_segment_(units_of_segment),
-        segments_((plan.units() + units_of_segment - 1) / units_of_segment),
+        segments_(segments_of(plan, units_of_segment)),
         known_count_(static_cast<std::size_t>(threads) * (kMostParked + 1)),
         known_(new(std::nothrow) Known[known_count_]) {
     if (!known_) out_of_memory_ = true;

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -49,6 +50,15 @@ inline void in_parallel(std::uint64_t count, std::uint64_t grain, Work&& work) {
         for (std::uint64_t i = piece * j.grain; i < last; ++i) j.work(i);
       },
       &job);
+}
+// Extremes that several threads look for.
+template <class Int>
+inline void raise_to(std::atomic<Int>& most, Int value) {
+  for (Int seen = most; value > seen && !most.compare_exchange_weak(seen, value);) continue;
+}
+template <class Int>
+inline void lower_to(std::atomic<Int>& least, Int value) {
+  for (Int seen = least; value < seen && !least.compare_exchange_weak(seen, value);) continue;
 }
 inline std::uint64_t rows_at_once(std::uint64_t row) { return row >= 65536 ? 1 : 65536 / (row + 1) + 1; }
 

@@ -213,26 +213,6 @@ def read_grid(grid: Grid, dtype: int, descriptor: int, ranges: NDArray[Any], thr
     )
 
 
-def encode_grid(
-    request: abi.Request, grid: Grid, padding: NDArray[Any], frames: NDArray[np.uint8], stride: int, threads: int
-) -> NDArray[np.int64]:
-    """Encode the chunks of a grid to frames every ``stride`` bytes; return their sizes, 0 where encoding failed."""
-    sizes = np.zeros(len(frames) // stride, dtype=np.int64)
-    library.check(
-        library.load().pyf_encode_grid(
-            ctypes.byref(request),
-            ctypes.byref(grid),
-            padding.ctypes.data,
-            frames.ctypes.data,
-            stride,
-            sizes.ctypes.data,
-            len(sizes),
-            threads,
-        )
-    )
-    return sizes
-
-
 def write_grid(
     request: abi.Request,
     grid: Grid,

@@ -167,7 +167,6 @@ def _decode_one(cupy: Any, data: Any, header: _Header, first: int, last: int, va
 
 def _of_host(cupy: Any, frame: Any) -> tuple[Any, _Header]:
     """Return a copy of a host frame on the current device, and its header."""
-    arrays.require()
     data = host_frames.frame_bytes(frame)
     return cupy.asarray(data), _Header(data.ctypes.data, data.nbytes, data)
 

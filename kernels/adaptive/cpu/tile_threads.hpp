@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <thread>
 #include <vector>
@@ -19,11 +19,13 @@
 
 PYF_BEGIN_TARGET
 
+using ContextsOfPasses = std::array<std::vector<ContextSample>, kMostLevels + 1>;
+
 // Memory of a thread that trains models, kept from chunk to chunk: pages of new memory would take a tenth of the time.
 struct TrainMemory {
   std::vector<Sample> samples;
-  std::vector<ContextSample> contexts[kMostLevels + 1];  // of the model that is trained
-  std::vector<std::uint32_t> keys, orders;               // for the solvers
+  ContextsOfPasses contexts;                // of the model that is trained
+  std::vector<std::uint32_t> keys, orders;  // for the solvers
   std::vector<float> numbers;
   std::vector<std::uint8_t> records, stored;  // of the tile being counted
   std::vector<SymbolCounts> counts;           // of the tile being counted, where others count for the same model
@@ -39,18 +41,19 @@ struct TileWorker {
   TrainMemory& memory = train_memory();
 };
 
-// Calls of the team's one thread, shared by all threads of the call.
+// The threads that share the tiles of a trainer; their number stays the same, whatever other threads set meanwhile.
 class TileThreads {
  public:
   explicit TileThreads(TileWorker& own) : own_(own) {}
 
+  std::uint64_t most() const { return most_; }
   // Whether work on so many tiles is shared.
-  static bool shares(std::uint64_t tiles) { return tiles > 1 && resolved_threads() > 1; }
+  bool share(std::uint64_t tiles) const { return tiles > 1 && most_ > 1; }
 
-  // Calls work(i, worker) for all i below `count`, in any order.
+  // Calls work(i, worker) for all i below `count`: in any order if it is shared, else in ascending order by `own`.
   template <class Do>
   void each(std::uint64_t count, const Do& work) const {
-    if (!shares(count)) {
+    if (!share(count)) {
       for (std::uint64_t i = 0; i < count; ++i) work(i, own_);
       return;
     }
@@ -66,7 +69,7 @@ class TileThreads {
         for (std::uint64_t i = next++; i < count && !no_memory; i = next++) work(i, worker);
       }
     } turns{work, own_, count};
-    const std::uint64_t threads = std::min(count, static_cast<std::uint64_t>(resolved_threads()));
+    const std::uint64_t threads = std::min(count, most_);
     parallel_for(
         static_cast<int>(threads), threads,
         [](void* context, std::uint64_t) noexcept {
@@ -83,13 +86,13 @@ class TileThreads {
           }
         },
         &turns);
-    if (turns.no_memory) throw std::bad_alloc();
     turns.run(own_);  // what is left if no thread had memory
     if (turns.no_memory) throw std::bad_alloc();
   }
 
  private:
   TileWorker& own_;
+  const std::uint64_t most_ = static_cast<unsigned>(resolved_threads());
 };
 
 PYF_END_TARGET

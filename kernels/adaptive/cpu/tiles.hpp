@@ -54,9 +54,12 @@ class CpuTiles {
     std::vector<Sample>& samples = worker_.memory.samples;
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled_) return {samples.data(), static_cast<std::uint32_t>(samples.size())};
-    forget_tile();
+    coded_.model = nullptr;
     samples.clear();
-    const auto take = [&](std::uint64_t i, Work& work, std::vector<Sample>& to) {
+    const bool shared = threads_.share(count);
+    std::vector<std::vector<Sample>> of_tile(shared ? count : 0);
+    threads_.each(count, [&](std::uint64_t i, TileWorker& worker) {
+      Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
       load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
       const Lattice lattice(work.dense, plan_.tiles.kind, pass.log2);
@@ -65,15 +68,9 @@ class CpuTiles {
         spread_targets(work, lattice, turn);
         fill_with_targets(work, lattice, turn);
       }
-      sample_tile(work, lattice, every, to);
-    };
-    if (TileThreads::shares(count)) {
-      std::vector<std::vector<Sample>> of_tile(count);
-      threads_.each(count, [&](std::uint64_t i, TileWorker& worker) { take(i, worker.work, of_tile[i]); });
-      for (const std::vector<Sample>& own : of_tile) samples.insert(samples.end(), own.begin(), own.end());
-    } else {
-      for (std::uint32_t i = 0; i < count; ++i) take(i, worker_.work, samples);
-    }
+      sample_tile(work, lattice, every, shared ? of_tile[i] : samples);
+    });
+    for (const std::vector<Sample>& own : of_tile) samples.insert(samples.end(), own.begin(), own.end());
     sampled_ = key;
     const std::size_t numbers = samples.size();
     std::vector<std::uint32_t>& keys = worker_.memory.keys;
@@ -88,35 +85,26 @@ class CpuTiles {
   void sample_contexts(const Alone&, TrainSpace& space, const std::uint32_t* trials, std::uint32_t /*count: 1*/,
                        const std::uint64_t* tiles, std::uint32_t length, std::uint32_t every) {
     Trial& trial = space.trials[trials[0]];
-    using Contexts = std::vector<ContextSample>[kMostLevels + 1];
-    Contexts& contexts = worker_.memory.contexts;
-    forget_tile();
+    ContextsOfPasses& contexts = worker_.memory.contexts;
+    coded_.model = nullptr;
     for (std::vector<ContextSample>& of_pass : contexts) of_pass.clear();
-    const auto take = [&](std::uint64_t i, Work& work, Contexts& to) {
+    const bool shared = threads_.share(length);
+    std::vector<ContextsOfPasses> of_tile(shared ? length : 0);
+    threads_.each(length, [&](std::uint64_t i, TileWorker& worker) {
+      Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
       const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
       ContextSampler sampler(work, every);
+      ContextsOfPasses& to = shared ? of_tile[i] : contexts;
       const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
         sampler.take(number, step, bits, to[p]);
       };
       encode_passes(work, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
-      return specials;
-    };
-    if (TileThreads::shares(length)) {
-      struct OfTile {
-        Contexts contexts;
-      };
-      std::vector<OfTile> of_tile(length);
-      threads_.each(length, [&](std::uint64_t i, TileWorker& worker) { take(i, worker.work, of_tile[i].contexts); });
-      for (const OfTile& own : of_tile)
-        for (std::uint32_t p = 0; p <= kMostLevels; ++p)
-          contexts[p].insert(contexts[p].end(), own.contexts[p].begin(), own.contexts[p].end());
-    } else {
-      for (std::uint32_t i = 0; i < length; ++i) {
-        const bool specials = take(i, worker_.work, contexts);
-        coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
-      }
-    }
+      if (!shared) coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
+    });
+    for (const ContextsOfPasses& own : of_tile)
+      for (std::uint32_t p = 0; p <= kMostLevels; ++p)
+        contexts[p].insert(contexts[p].end(), own[p].begin(), own[p].end());
     std::vector<float>& numbers = worker_.memory.numbers;
     for (std::uint32_t p = 0; p <= kMostLevels; ++p) {
       numbers.resize(std::max(numbers.size(), contexts[p].size()));
@@ -135,12 +123,12 @@ class CpuTiles {
     std::vector<std::uint32_t> first;
     for (std::uint32_t i = 0; i < space.jobs; ++i)
       if (i == 0 || space.job[i].tile != space.job[i - 1].tile) first.push_back(i);
-    if (first.size() < static_cast<std::size_t>(resolved_threads())) {
+    if (first.size() < threads_.most()) {
       first.resize(space.jobs);
       std::iota(first.begin(), first.end(), 0u);
     }
     first.push_back(space.jobs);
-    const bool shared = TileThreads::shares(first.size() - 1);
+    const bool shared = threads_.share(first.size() - 1);
     threads_.each(first.size() - 1, [&](std::uint64_t group, TileWorker& worker) {
       for (std::uint32_t i = first[group]; i < first[group + 1]; ++i) {
         Trial& trial = space.trials[space.job[i].trial];
@@ -150,7 +138,7 @@ class CpuTiles {
   }
   // Counts the symbols of tiles for the tables of a model: kCountedAtOnce of each `every`. `keeps`: codes are kept.
   void count_tiles(const AdaptiveModel& model, const CountedTiles& tiles, bool keeps, SymbolCounts& counts) {
-    const bool shared = TileThreads::shares(tiles.count);
+    const bool shared = threads_.share(tiles.count);
     if (keeps) plan_.kept->resize(tiles.count);
     threads_.each(tiles.count, [&](std::uint64_t i, TileWorker& worker) {
       count_with(worker, shared, model, tiles.number(i), tiles.every(), keeps ? &(*plan_.kept)[i] : nullptr, counts);
@@ -159,11 +147,6 @@ class CpuTiles {
 
  private:
   static constexpr std::uint32_t kNoSamples = ~0u;
-
-  void forget_tile() {
-    coded_.model = nullptr;
-    worker_.work.spread_tile = Work::kNoTile;
-  }
 
   // shared: other threads add to the same counts.
   void count_with(TileWorker& worker, bool shared, const AdaptiveModel& model, std::uint64_t tile, std::size_t every,

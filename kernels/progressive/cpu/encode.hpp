@@ -61,8 +61,8 @@ inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<
       if (least != ~Unsigned{0}) lowest = static_cast<Int>(static_cast<Unsigned>(least + 1 + kLeast));
     }
     if (lowest > highest) return;
-    for (std::int64_t seen = low; lowest < seen && !low.compare_exchange_weak(seen, lowest);) continue;
-    for (std::int64_t seen = high; highest > seen && !high.compare_exchange_weak(seen, highest);) continue;
+    lower_to(low, std::int64_t{lowest});
+    raise_to(high, std::int64_t{highest});
   });
   const bool all_special = low > high;
   head.low = all_special ? 0 : low.load();

@@ -17,6 +17,7 @@
 #include "progressive/cpu/measured_runs.hpp"
 #include "progressive/cpu/points.hpp"
 #include "progressive/head.hpp"
+#include "progressive/memory.hpp"
 #include "progressive/scan.hpp"
 
 PYF_BEGIN_TARGET
@@ -127,7 +128,7 @@ class MeasuredBlock {
     }
     if (all != 0) part_of_bound_ = static_cast<double>(std::max(found, before)) / static_cast<double>(all);
     if (found <= before) return;
-    for (std::uint64_t seen = reader.error; found > seen && !reader.error.compare_exchange_weak(seen, found);) continue;
+    raise_to(reader.error, found);
   }
 
  private:

@@ -24,10 +24,6 @@ inline void each_part(std::uint64_t count, const Work& work) {
     work(first, count - first < kPart ? count : first + kPart);
   });
 }
-template <class Int>
-inline void raise_to(std::atomic<Int>& most, Int value) {
-  for (Int seen = most; value > seen && !most.compare_exchange_weak(seen, value);) continue;
-}
 
 // What a value of a largest magnitude that is far from all others occurs as.
 template <class Code>
