@@ -31,8 +31,8 @@ inline constexpr std::uint32_t kUniformBit = 0x80000000u;
 // Tiles of a segment, or one unit. Threads take turns at a lock for each segment, so large chunks have longer ones. The
 // longest wait at the end is for one segment.
 inline constexpr std::uint64_t kSegmentTiles = 8, kMostSegmentTiles = 64;  // 128 KiB to 1 MiB of f32
-inline constexpr std::uint64_t kSegmentsOfThread = 16;                     // at least, where segments are longer
-inline constexpr std::size_t kMostParked = 4;                              // segments parked by one thread
+inline constexpr std::uint64_t kSegmentsOfThread = 64;                     // at least, where segments are longer
+inline constexpr std::size_t kMostParked = 4;  // segments parked by one thread: a sixteenth of such a chunk in all
 
 inline std::uint64_t units_of_tiles(const Plan& plan, std::uint64_t tiles) {
   return std::max<std::uint64_t>(1, tiles / plan.unit_tiles);

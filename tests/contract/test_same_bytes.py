@@ -127,6 +127,17 @@ def test_levels_and_threads(codec: pyfilter.Codec, dtype: str) -> None:
     assert len(set(value_digests(pyfilter.encode(values, codec, fill)).values())) == 1
 
 
+def test_long_segments() -> None:
+    """Threads take more tiles at a time of large arrays (kernels/core/encode_job.hpp)."""
+    values = np.cumsum(np.random.default_rng(5).normal(size=5_000_003)).astype("f4")
+    for codec in (pyfilter.Cuszp2(absolute=1e-3), pyfilter.HierarchicalDelta(absolute=1e-3)):
+        frames = set()
+        for threads in (1, 2, 3):
+            with pyfilter.config(threads=threads):
+                frames.add(pyfilter.encode(values, codec))
+        assert len(frames) == 1
+
+
 @pytest.mark.parametrize("name", [name for name in registry().dtypes if name not in BASE_DTYPES])
 def test_derived_types(name: str) -> None:
     """Complex numbers, bool and 16-bit floats (docs/format.md, section 16), with every codec that takes them."""
