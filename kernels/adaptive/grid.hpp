@@ -29,6 +29,7 @@ struct AdaptiveTile {
     const std::uint32_t from = y * columns;
     return values == 0 ? columns : from >= values ? 0 : values - from < columns ? values - from : columns;
   }
+  bool operator==(const AdaptiveTile&) const = default;
 };
 
 KFN std::uint64_t tile_parts(std::uint64_t n, std::uint64_t most) { return n / most + (n % most != 0 ? 1 : 0); }

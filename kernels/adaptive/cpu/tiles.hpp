@@ -27,12 +27,12 @@ template <class T>
 class CpuTiles {
  public:
   CpuTiles(const AdaptivePlan& plan, const void* values, std::uint8_t* scratch, TrainSpace& space)
-      : plan_(plan), values_(values), worker_{Work(scratch)}, space_(space) {}
+      : plan_(plan), values_(values), crop_(plan.tiles), worker_{Work(scratch)}, space_(space) {}
 
   void measure_activity(const Alone&, float* activity) const {
     const auto inverse = static_cast<float>(1 / plan_.step);
     threads_.each(plan_.tiles.tiles(), [&](std::uint64_t number, TileWorker&) {
-      const AdaptiveTile tile = plan_.tiles.tile(number);
+      const AdaptiveTile tile = crop_.of(plan_.tiles, number);
       std::uint64_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
@@ -61,7 +61,7 @@ class CpuTiles {
     threads_.each(count, [&](std::uint64_t i, TileWorker& worker) {
       Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
-      load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
+      load_tile<T>(plan_, crop_.of(plan_.tiles, tiles[i]), values_, work.dense);
       const Lattice lattice(work.dense, plan_.tiles.kind, pass.log2);
       begin_pass(work, plan_.tiles.kind, pass, lattice);
       for (std::uint32_t turn = 1; turn <= work.turns; ++turn) {
@@ -93,14 +93,16 @@ class CpuTiles {
     threads_.each(length, [&](std::uint64_t i, TileWorker& worker) {
       Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
-      const bool specials = load_tile<T>(plan_, plan_.tiles.tile(tiles[i]), values_, work.dense);
+      const bool specials = load_tile<T>(plan_, crop_.of(plan_.tiles, tiles[i]), values_, work.dense);
       ContextSampler sampler(work, every);
       ContextsOfPasses& to = shared ? of_tile[i] : contexts;
       const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
         sampler.take(number, step, bits, to[p]);
       };
       encode_passes(work, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
-      if (!shared) coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tiles[i], specials && trial.model.masks};
+      if (!shared)
+        coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, crop_.of(plan_.tiles, tiles[i]),
+                  specials && trial.model.masks};
     });
     for (const ContextsOfPasses& own : of_tile)
       for (std::uint32_t p = 0; p <= kMostLevels; ++p)
@@ -132,7 +134,8 @@ class CpuTiles {
     threads_.each(first.size() - 1, [&](std::uint64_t group, TileWorker& worker) {
       for (std::uint32_t i = first[group]; i < first[group + 1]; ++i) {
         Trial& trial = space.trials[space.job[i].trial];
-        count_with(worker, shared, trial.model, space.job[i].tile, kCountedAtOnce, nullptr, trial.counts);
+        count_with(worker, shared, trial.model, crop_.of(plan_.tiles, space.job[i].tile), kCountedAtOnce, nullptr,
+                   trial.counts);
       }
     });
   }
@@ -141,7 +144,9 @@ class CpuTiles {
     const bool shared = threads_.share(tiles.count);
     if (keeps) plan_.kept->resize(tiles.count);
     threads_.each(tiles.count, [&](std::uint64_t i, TileWorker& worker) {
-      count_with(worker, shared, model, tiles.number(i), tiles.every(), keeps ? &(*plan_.kept)[i] : nullptr, counts);
+      KeptTile* const kept = keeps ? &(*plan_.kept)[i] : nullptr;
+      if (keeps) kept->number = tiles.number(i);
+      count_with(worker, shared, model, plan_.tiles.tile(tiles.number(i)), tiles.every(), kept, counts);
     });
   }
 
@@ -149,8 +154,8 @@ class CpuTiles {
   static constexpr std::uint32_t kNoSamples = ~0u;
 
   // shared: other threads add to the same counts.
-  void count_with(TileWorker& worker, bool shared, const AdaptiveModel& model, std::uint64_t tile, std::size_t every,
-                  KeptTile* kept, SymbolCounts& counts) {
+  void count_with(TileWorker& worker, bool shared, const AdaptiveModel& model, const AdaptiveTile& tile,
+                  std::size_t every, KeptTile* kept, SymbolCounts& counts) {
     if (!shared) {
       count_tile(worker, model, tile, every, kept, counts);
       return;
@@ -161,8 +166,8 @@ class CpuTiles {
     const std::lock_guard<std::mutex> lock(counting_);
     add_counts(own[0], counts);
   }
-  void count_tile(TileWorker& worker, const AdaptiveModel& model, std::uint64_t tile, std::size_t every, KeptTile* kept,
-                  SymbolCounts& counts) {
+  void count_tile(TileWorker& worker, const AdaptiveModel& model, const AdaptiveTile& tile, std::size_t every,
+                  KeptTile* kept, SymbolCounts& counts) {
     AdaptivePlan plan = plan_;
     plan.model = &model;
     TrainMemory& memory = worker.memory;
@@ -187,7 +192,6 @@ class CpuTiles {
     for (std::size_t k = 0; k < r.flag_count; ++k) ++counts.masks[r.flags[k] & 63][r.flags[k] >> 7];
     counts.stored_bytes += static_cast<std::uint64_t>(stored - memory.stored.data());
     if (kept == nullptr) return;
-    kept->number = tile;
     kept->values.assign(r.values, r.values + r.value_count);
     kept->steps.assign(r.steps, r.steps + r.step_count);
     kept->flags.assign(r.flags, r.flags + r.flag_count);
@@ -197,10 +201,9 @@ class CpuTiles {
 
   // Makes the records of the tile that work_ has the codes of: contexts that were trained since do not change codes.
   // Returns false if it has another tile's, or if some values must be stored.
-  bool record_again(const AdaptiveModel& model, std::uint64_t number, UnitRecords& r, std::uint8_t*& stored) {
-    if (coded_.model != &model || coded_.tile != number) return false;
+  bool record_again(const AdaptiveModel& model, const AdaptiveTile& tile, UnitRecords& r, std::uint8_t*& stored) {
+    if (coded_.model != &model || !(coded_.tile == tile)) return false;
     Work& work = worker_.work;
-    const AdaptiveTile tile = plan_.tiles.tile(number);
     if (mark_misfits<T>(plan_, tile, values_, work.dense) != 0) return false;
     const PassModel& pass = model.passes[0];
     work.wave.set_neighbours(pass, causal_taps(model.kind), causal_codes(model.kind), range_taps(model.kind));
@@ -210,6 +213,7 @@ class CpuTiles {
 
   const AdaptivePlan& plan_;
   const void* values_;
+  const TileCrop crop_;
   TileWorker worker_;  // of this thread
   const TileThreads threads_{worker_};
   TrainSpace& space_;
@@ -217,7 +221,7 @@ class CpuTiles {
   std::uint32_t sampled_ = kNoSamples;  // the pass of the samples
   struct {
     const AdaptiveModel* model = nullptr;
-    std::uint64_t tile = 0;
+    AdaptiveTile tile = Work::kNoTile;
     bool masks = false;
   } coded_;  // what this thread's memory has the codes of, with a model of one pass
 };

@@ -197,15 +197,14 @@ inline void record_turn(const AdaptivePlan& plan, Work& w, const Lattice& lattic
 
 // Encodes a tile, and repeats until every value keeps the bound or is stored verbatim.
 template <class T>
-inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std::uint64_t number, Work& w,
+inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, const AdaptiveTile& tile, Work& w,
                                UnitRecords& r, std::uint8_t*& stored) {
-  const AdaptiveTile tile = plan.tiles.tile(number);
   const AdaptiveModel& model = *plan.model;
   const UnitRecords before = r;
   std::uint8_t* const stored_before = stored;
   const std::size_t cells = std::size_t{tile.planes} * tile.rows * tile.columns;
   std::uint8_t* const marks = w.marks;
-  const bool spread = w.spread_tile == number && model.levels == 0;
+  const bool spread = w.spread_tile == tile && model.levels == 0;
   for (int attempt = 0;; ++attempt) {
     const bool again = spread && attempt == 0;
     if (!again) w.specials = load_tile<T>(plan, tile, values, w.dense);
@@ -219,7 +218,7 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
       record_turn<T>(plan, w, lattice, turn, tile, values, masks, r, stored);
     });
     if (mark_misfits<T>(plan, tile, values, w.dense) == 0) {
-      w.spread_tile = attempt == 0 && model.levels == 0 ? number : Work::kNoTile;
+      w.spread_tile = attempt == 0 && model.levels == 0 ? tile : Work::kNoTile;
       return masks;
     }
     if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);
@@ -275,8 +274,9 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
   std::uint8_t* const stored_begin = stored;
   for (std::uint64_t tile = first; tile < last; ++tile) {
     const KeptTile* const kept = find_kept(plan, tile);
-    const bool has_masks = kept != nullptr ? append_kept(*kept, records, stored)
-                                           : encode_tile_values<T>(plan, values, tile, w, records, stored);
+    const bool has_masks = kept != nullptr
+                               ? append_kept(*kept, records, stored)
+                               : encode_tile_values<T>(plan, values, plan.tiles.tile(tile), w, records, stored);
     if (has_masks) masks |= 1u << (tile - first);
   }
   const auto stored_bytes = static_cast<std::size_t>(stored - stored_begin);

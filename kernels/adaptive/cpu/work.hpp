@@ -39,10 +39,10 @@ struct Work {
   std::uint8_t* marks;  // kinds of values in an earlier attempt
   // The tile whose values are in `dense.kinds` and in the steps of a causal pass over all values; and whether some are
   // special.
-  std::uint64_t spread_tile = kNoTile;
+  AdaptiveTile spread_tile = kNoTile;
   bool specials = false;
 
-  static constexpr std::uint64_t kNoTile = ~std::uint64_t{0};
+  static constexpr AdaptiveTile kNoTile = {0, 0, 0};
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
     return 4 * (2 * kMostWaveFloats + 2 * kDense + 6 * kLanes + 8 * kMostSteps + Refining::kMostMasks + kMaskMargin) +

@@ -47,14 +47,14 @@ void add_samples(const AdaptiveGrid& grid, bool fast, SampleMemorySizes& most) {
   for (const bool refining : {false, true})
     for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
       const std::size_t samples =
-          std::size_t{sampled} *
-          most_samples(grid, refining, log2, sizes.every_sample(sampled, share_of_pass(grid.kind, refining, log2)));
+          std::size_t{sampled} * most_samples(grid, sizes.crop, refining, log2,
+                                              sizes.every_sample(sampled, share_of_pass(grid.kind, refining, log2)));
       most.samples = std::max(most.samples, samples);
     }
   const auto add_contexts = [&](std::uint32_t trials, std::uint32_t tiles, double wanted) {
     std::size_t of_tile = 0;
     for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2)
-      of_tile += most_context_samples(grid, log2, sizes.every_context(tiles, wanted));
+      of_tile += most_context_samples(grid, sizes.crop, log2, sizes.every_context(tiles, wanted));
     most.contexts = std::max(most.contexts, trials * tiles * of_tile);
   };
   const std::uint32_t first = sizes.first_tried(grid), tried = std::max(first, sizes.tried());

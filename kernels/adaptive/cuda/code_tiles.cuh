@@ -51,8 +51,7 @@ static __global__ void __launch_bounds__(kCodingThreads, kCodingBlocks)
     const AdaptiveModel& model = job.trained[part].model;
     if (number >= grid.tiles() || place_of(grid, model.levels) != kPlace) continue;
     TileEncoder<T, kMode, kRefines> tile{
-        memory, grid, job.taps_of(order), scratch, planes, values_of<T>(job, part), scale_of<T>(job, part), false,
-        false,  false};
+        memory, grid, job.taps_of(order), scratch, planes, values_of<T>(job, part), scale_of<T>(job, part)};
     const TileHead head = record_tile(tile, model, number, job.records_of(order, part, number));
     if (this_lane() == 0) job.head_of(part, number) = head;
   }

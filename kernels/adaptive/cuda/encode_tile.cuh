@@ -36,9 +36,10 @@ struct TileEncoder {
   float* planes;  // memory of PlaneWindows
   const T* values;
   ChunkScale<T> scale;
-  bool again;    // values that did not fit are stored
-  bool plain;    // refining: no value of the tile is special
-  bool misfits;  // whether this lane found a value that must be stored
+  TileCrop crop = {};    // of the tiles that are coded
+  bool again = false;    // values that did not fit are stored
+  bool plain = false;    // refining: no value of the tile is special
+  bool misfits = false;  // whether this lane found a value that must be stored
 
   __device__ __forceinline__ StepMasks<kFlat> masks() const { return masks_of(memory, scratch.unit); }
   // The kind of a value at a place of the tile, and the number to code.
@@ -50,7 +51,7 @@ struct TileEncoder {
   __device__ __forceinline__ bool begin(std::uint64_t number, bool repeats) {
     again = repeats;
     misfits = false;
-    begin_tile(memory, grid, number, scratch.unit);
+    begin_tile(memory, scratch.unit, [&] { return crop.of(grid, number); });
     const Dense& d = memory.dense;
     const AdaptiveTile& tile = memory.tile;
     if (!again)

@@ -85,12 +85,12 @@ struct UnitMemory {
   std::uint32_t masks[kFlat ? 1 : kMaskRing];
 };
 
-template <UnitMode kMode>
-PYF_LANES void begin_tile(UnitMemory<kMode>& memory, const AdaptiveGrid& grid, std::uint64_t number,
-                          const UnitScratch& scratch) {
+// Begins a tile; make_tile() is called by one lane.
+template <UnitMode kMode, class MakeTile>
+PYF_LANES void begin_tile(UnitMemory<kMode>& memory, const UnitScratch& scratch, const MakeTile& make_tile) {
   __syncwarp();
   if (this_lane() == 0) {
-    const AdaptiveTile tile = grid.tile(number);
+    const AdaptiveTile tile = make_tile();
     memory.tile = tile;
     Dense& dense = memory.dense;
     dense.planes = tile.planes;

@@ -115,6 +115,7 @@ class WarpTiles {
   SampleMemory memory;
   const T* values;
   ChunkScale<T> scale;
+  TileCrop crop;
   std::uint32_t sampled = ~0u, sample_count = 0;  // the pass of memory.samples, and their number
 
   __device__ __forceinline__ std::uint32_t warp() const { return threadIdx.x / 32; }
@@ -123,13 +124,13 @@ class WarpTiles {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
   __device__ __forceinline__ Encoder encoder() const {
-    return {memories[warp()], grid, taps(), own_scratch(), nullptr, values, scale, false, true, false};
+    return {memories[warp()], grid, taps(), own_scratch(), nullptr, values, scale, crop};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
     const auto inverse = static_cast<float>(1 / scale.step);
     for (std::uint32_t number = warp(); number < grid.tiles(); number += kTrainWarps) {
-      const AdaptiveTile tile = grid.tile(number);
+      const AdaptiveTile tile = crop.of(grid, number);
       std::uint32_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
@@ -149,7 +150,7 @@ class WarpTiles {
                                        std::uint32_t count, std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled) return {memory.samples, sample_count};
-    const std::uint32_t slot = most_samples(grid, pass.refining, pass.log2, every);
+    const std::uint32_t slot = most_samples(grid, crop, pass.refining, pass.log2, every);
     auto* const slots = reinterpret_cast<Sample*>(memory.slots);
     team.wait();
     for (std::uint32_t i = warp(); i < count; i += kTrainWarps) {
@@ -174,7 +175,7 @@ class WarpTiles {
     std::uint32_t slot = 0, of_pass[kTriedLevels + 1];
     for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
       of_pass[log2] = slot;
-      slot += most_context_samples(grid, log2, every);
+      slot += most_context_samples(grid, crop, log2, every);
     }
     auto* const slots = reinterpret_cast<ContextSample*>(memory.slots);
     team.wait();

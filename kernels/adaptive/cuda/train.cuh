@@ -46,7 +46,8 @@ __device__ __forceinline__ void each_part(const AdaptiveEncode& job, const Encod
                        job.scratch_bytes,
                        job.sample_sizes.in(job.samples + blockIdx.x * job.sample_sizes.bytes()),
                        values_of<T>(job, part),
-                       scale_of<T>(job, part)};
+                       scale_of<T>(job, part),
+                       TileCrop(shared.grid)};
     Trainer trainer(team, tiles, shared.grid, job.taps_of(order), job.choice, space, false);
     work(team, space, trainer, part, job.plan_of(part).has_sentinel != 0);
     __syncthreads();
@@ -133,7 +134,8 @@ static __global__ void __launch_bounds__(kTrainThreads)
     __syncthreads();
     double activity = 0;
     for (std::uint32_t i = 0; i < counted.count; ++i) activity += static_cast<double>(activities[counted.number(i)]);
-    const double bits = join_tables(team, counts, counted.share(), activity, space, taps, out.model);
+    const double bits =
+        join_tables(team, counts, counted.share(), counted.share() * part_of(space, activity), space, taps, out.model);
     make_tables(team, counts, space.joined, out.model);
     each(team, kMostModelBytes / 4, [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(out.text)[i] = 0; });
     each(team, kContextLevels,

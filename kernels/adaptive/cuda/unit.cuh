@@ -206,7 +206,7 @@ struct Unit {
   // ---- tiles
 
   __device__ __forceinline__ void decode_tile(std::uint64_t number, bool has_masks) {
-    begin_tile(memory, open.grid, number, scratch);
+    begin_tile(memory, scratch, [&] { return open.grid.tile(number); });
     begin_pass(memory, job.kind, taps(), open.model.passes[0], scratch);
     if (has_masks)
       decode_first_pass<true>();

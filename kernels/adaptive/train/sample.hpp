@@ -7,6 +7,7 @@
 
 #include "adaptive/refine.hpp"
 #include "adaptive/train/contexts.hpp"
+#include "adaptive/train/crop.hpp"
 #include "adaptive/train/equations.hpp"
 
 PYF_BEGIN_TARGET
@@ -42,8 +43,9 @@ KFN float sample_weight(bool is_border, float range) { return is_border ? 1.0f /
 // turn.
 KFN std::uint32_t every_of_pass(bool refining, std::uint32_t every) { return refining ? (every - 1) | 1 : every; }
 
-KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uint32_t log2, std::uint32_t every) {
-  const LargestTile tile(grid, log2);
+KFN std::uint32_t most_samples(const AdaptiveGrid& grid, const TileCrop& crop, bool refining, std::uint32_t log2,
+                               std::uint32_t every) {
+  const LargestTile tile = crop.largest(grid, log2);
   every = every_of_pass(refining, every);
   std::uint32_t border = 0;
   if (!refining)
@@ -52,8 +54,9 @@ KFN std::uint32_t most_samples(const AdaptiveGrid& grid, bool refining, std::uin
   return tile.cells() / every + border / (every < 8 ? 1 : every / 8) + 3;
 }
 // Of a pass of several turns.
-KFN std::uint32_t most_context_samples(const AdaptiveGrid& grid, std::uint32_t log2, std::uint32_t every) {
-  return LargestTile(grid, log2).cells() / every_of_pass(true, every) + 8;
+KFN std::uint32_t most_context_samples(const AdaptiveGrid& grid, const TileCrop& crop, std::uint32_t log2,
+                                       std::uint32_t every) {
+  return crop.largest(grid, log2).cells() / every_of_pass(true, every) + 8;
 }
 
 PYF_END_TARGET

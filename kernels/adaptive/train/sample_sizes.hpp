@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "adaptive/grid.hpp"
+#include "adaptive/train/crop.hpp"
 #include "adaptive/train/trial.hpp"
 
 PYF_BEGIN_TARGET
@@ -20,11 +21,14 @@ KFN double share_of_pass(TileKind kind, bool refining, std::uint32_t log2) {
   return refining ? part * (1 - 1.0 / static_cast<double>(1u << axes)) : part;
 }
 
-// How many tiles and values of a chunk are sampled.
+// How many tiles and values of a chunk are sampled. Of a tile only its crop is.
 struct SampleSizes {
   std::uint64_t tiles, values;
+  TileCrop crop;
+  double cropped;  // the share of values that are in crops
 
-  explicit KFN SampleSizes(const AdaptiveGrid& grid) : tiles(grid.tiles()), values(grid.own_values()) {}
+  explicit KFN SampleSizes(const AdaptiveGrid& grid)
+      : tiles(grid.tiles()), values(grid.own_values()), crop(grid), cropped(crop.share(grid)) {}
   // Tiles for weights; for the first and the second trial of candidates; for the contexts of the chosen one.
   KFN std::uint32_t sampled_tiles(bool fast) const { return fast ? part_of(8, 4, 16) : part_of(4, 8, 32); }
   KFN std::uint32_t first_tried(const AdaptiveGrid& grid) const {
@@ -57,7 +61,7 @@ struct SampleSizes {
     return static_cast<std::uint32_t>(within < tiles ? within : tiles);
   }
   KFN double in_tiles(std::uint32_t sampled) const {
-    return static_cast<double>(values) / static_cast<double>(tiles) * static_cast<double>(sampled);
+    return cropped * static_cast<double>(values) / static_cast<double>(tiles) * static_cast<double>(sampled);
   }
   KFN static std::uint32_t at_least_one(double every) { return every < 1 ? 1 : static_cast<std::uint32_t>(every); }
 };

@@ -50,18 +50,22 @@ struct TrainSpace {
 // Of parts with so many values an interpolation is rated, too.
 inline constexpr std::uint64_t kFewValues = 65536;
 
+// The share of the activity of all tiles that some have.
+KFN double part_of(const TrainSpace& space, double activity) {
+  return space.total_activity > 0 ? activity / space.total_activity : 1;
+}
+
 template <class Team>
 PYF_ON_TEAM void clear(const Team& team, SymbolCounts& counts) {
   static_assert(sizeof counts % 4 == 0);
   each(team, sizeof counts / 4, [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(&counts)[i] = 0; });
 }
 
-// Joins levels of contexts into the tables of a model. `share`: the part of the symbols that are counted, of tiles with
-// this activity. Returns the estimated bits of all tiles.
+// Joins levels of contexts into the tables of a model. `share`: the part of the symbols of some tiles that are counted;
+// `part`: of the symbols of all tiles. Returns the estimated bits of all tiles.
 template <class Team>
-PYF_ON_TEAM double join_tables(const Team& team, const SymbolCounts& counts, double share, double activity,
+PYF_ON_TEAM double join_tables(const Team& team, const SymbolCounts& counts, double share, double part,
                                TrainSpace& space, const AdaptiveTaps& taps, AdaptiveModel& model) {
-  const double part = space.total_activity > 0 ? share * activity / space.total_activity : 1;
   JoinedLevels<kContextLevels>& joined = space.joined;
   join_levels(team, space.logs, counts.of, kMostTablesOfModel, part, joined);
   each(team, kContextLevels, [&](std::uint32_t level) { model.table_of_level[level] = joined.table_of_level[level]; });
@@ -358,7 +362,8 @@ class Trainer {
     for (std::uint32_t i = 0; i < length; ++i) activity += static_cast<double>(space_.activity[list[i]]);
     for (std::uint32_t k = 0; k < count; ++k) {
       Trial& trial = space_.trials[trials[k]];
-      const double bits = join_tables(team_, trial.counts, 1, activity, space_, taps_, trial.model);
+      const double bits =
+          join_tables(team_, trial.counts, 1, sizes_.cropped * part_of(space_, activity), space_, taps_, trial.model);
       if (team_.rank() == 0) trial.bits = bits;
       team_.wait();
     }
