@@ -20,6 +20,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/fresh_pages.hpp"
 #include "core/plan.hpp"
 #include "core/prefetch.hpp"
 #include "core/threads.hpp"
@@ -69,6 +70,7 @@ class EncodeJob {
         limit_(limit),
         of_segment_(units_of_segment),
         segments_(segments_of(plan, units_of_segment)),
+        pages_(tiles, limit, threads),
         known_count_(static_cast<std::size_t>(threads) * (kMostParked + 1)),
         known_(new(std::nothrow) Known[known_count_]) {
     if (!known_) out_of_memory_ = true;
@@ -103,7 +105,9 @@ class EncodeJob {
         const std::uint64_t segment = taken_++;
         Known& known = known_[segment % known_count_];
         known = {};
+        const std::size_t used = used_;
         lock.unlock();
+        pages_.prepare(used);
         Parked& next = parked[(oldest + held) % slots];
         bool in_place = false;
         const std::size_t bytes = encode(segment, next, scratch, in_place);
@@ -241,6 +245,7 @@ class EncodeJob {
   std::size_t limit_;
   std::uint64_t of_segment_, segments_;  // units of a segment; number of segments
 
+  FreshPages pages_;
   std::mutex mutex_;
   std::condition_variable offset_known_;
   std::uint64_t taken_ = 0;              // segments below are taken by a thread
