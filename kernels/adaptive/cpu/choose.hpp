@@ -43,8 +43,8 @@ class PartTrainer {
     double of_counted = 0;
     for (std::uint64_t i = 0; i < counted.count; ++i)
       of_counted += static_cast<double>(space_.activity[counted.number(i)]);
-    const double bits = join_tables(team_, trial.counts, counted.share(), counted.share() * part_of(space_, of_counted),
-                                    space_, taps_, trial.model);
+    const double bits =
+        join_tables(team_, trial.counts, counted.share(), part_of(space_, of_counted), space_, taps_, trial.model);
     make_tables(team_, trial.counts, space_.joined, trial.model);
     model = trial.model;
     return bits;

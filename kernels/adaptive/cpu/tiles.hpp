@@ -32,7 +32,7 @@ class CpuTiles {
   void measure_activity(const Alone&, float* activity) const {
     const auto inverse = static_cast<float>(1 / plan_.step);
     threads_.each(plan_.tiles.tiles(), [&](std::uint64_t number, TileWorker&) {
-      const AdaptiveTile tile = crop_.of(plan_.tiles, number);
+      const AdaptiveTile tile = crop_of(number);
       std::uint64_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
@@ -61,7 +61,7 @@ class CpuTiles {
     threads_.each(count, [&](std::uint64_t i, TileWorker& worker) {
       Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
-      load_tile<T>(plan_, crop_.of(plan_.tiles, tiles[i]), values_, work.dense);
+      load_tile<T>(plan_, crop_of(tiles[i]), values_, work.dense);
       const Lattice lattice(work.dense, plan_.tiles.kind, pass.log2);
       begin_pass(work, plan_.tiles.kind, pass, lattice);
       for (std::uint32_t turn = 1; turn <= work.turns; ++turn) {
@@ -93,16 +93,15 @@ class CpuTiles {
     threads_.each(length, [&](std::uint64_t i, TileWorker& worker) {
       Work& work = worker.work;
       work.spread_tile = Work::kNoTile;
-      const bool specials = load_tile<T>(plan_, crop_.of(plan_.tiles, tiles[i]), values_, work.dense);
+      const AdaptiveTile tile = crop_of(tiles[i]);
+      const bool specials = load_tile<T>(plan_, tile, values_, work.dense);
       ContextSampler sampler(work, every);
       ContextsOfPasses& to = shared ? of_tile[i] : contexts;
       const auto see = [&](std::uint32_t p, std::uint32_t number, const auto& step, std::uint32_t bits) {
         sampler.take(number, step, bits, to[p]);
       };
       encode_passes(work, trial.model, false, see, [&](const Lattice&, std::uint32_t) { sampler.end_turn(); });
-      if (!shared)
-        coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, crop_.of(plan_.tiles, tiles[i]),
-                  specials && trial.model.masks};
+      if (!shared) coded_ = {trial.model.levels == 0 ? &trial.model : nullptr, tile, specials && trial.model.masks};
     });
     for (const ContextsOfPasses& own : of_tile)
       for (std::uint32_t p = 0; p <= kMostLevels; ++p)
@@ -134,8 +133,7 @@ class CpuTiles {
     threads_.each(first.size() - 1, [&](std::uint64_t group, TileWorker& worker) {
       for (std::uint32_t i = first[group]; i < first[group + 1]; ++i) {
         Trial& trial = space.trials[space.job[i].trial];
-        count_with(worker, shared, trial.model, crop_.of(plan_.tiles, space.job[i].tile), kCountedAtOnce, nullptr,
-                   trial.counts);
+        count_with(worker, shared, trial.model, crop_of(space.job[i].tile), kCountedAtOnce, nullptr, trial.counts);
       }
     });
   }
@@ -152,6 +150,8 @@ class CpuTiles {
 
  private:
   static constexpr std::uint32_t kNoSamples = ~0u;
+
+  AdaptiveTile crop_of(std::uint64_t number) const { return crop_.of(plan_.tiles, number); }
 
   // shared: other threads add to the same counts.
   void count_with(TileWorker& worker, bool shared, const AdaptiveModel& model, const AdaptiveTile& tile,

@@ -134,8 +134,7 @@ static __global__ void __launch_bounds__(kTrainThreads)
     __syncthreads();
     double activity = 0;
     for (std::uint32_t i = 0; i < counted.count; ++i) activity += static_cast<double>(activities[counted.number(i)]);
-    const double bits =
-        join_tables(team, counts, counted.share(), counted.share() * part_of(space, activity), space, taps, out.model);
+    const double bits = join_tables(team, counts, counted.share(), part_of(space, activity), space, taps, out.model);
     make_tables(team, counts, space.joined, out.model);
     each(team, kMostModelBytes / 4, [&](std::uint32_t i) { reinterpret_cast<std::uint32_t*>(out.text)[i] = 0; });
     each(team, kContextLevels,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Crops: parts of tiles that stand for them while a model is trained. A crop has the rows of its tile, so that all
-// lanes work, and a quarter of the steps. Not part of the format.
+// lanes work, and a quarter of the columns. Not part of the format.
 //
 // Tiles of volumes are not cropped. Their first plane is predicted worse than others. Of a crop it would be a larger
 // part, so that other weights and predictors would win (ratios up to 27 % smaller).
@@ -13,43 +13,35 @@
 
 PYF_BEGIN_TARGET
 
-// Tiles are halved so often at most, while so many values are left.
-inline constexpr std::uint32_t kMostHalvings = 2, kLeastCropValues = 8192;
+// The columns of tiles are halved twice, or once where so many values would not be left.
+inline constexpr std::uint32_t kLeastCropValues = 8192;
 
-// How the tiles of a grid are cropped: the larger of planes and columns is halved.
+// How the tiles of a grid are cropped.
 struct TileCrop {
-  std::uint32_t planes_log2 = 0, columns_log2 = 0;
+  std::uint32_t halvings = 0;
 
   TileCrop() = default;  // whole tiles
   explicit KFN TileCrop(const AdaptiveGrid& grid) {
     if (grid.kind == TileKind::volume) return;
     LargestTile left(grid, 0);
-    for (std::uint32_t i = 0; i < kMostHalvings && left.cells() >= 2 * kLeastCropValues; ++i) {
-      if (left.planes >= left.columns) {
-        ++planes_log2;
-        left.planes = half_of(left.planes);
-      } else {
-        ++columns_log2;
-        left.columns = half_of(left.columns);
-      }
-    }
+    if (left.cells() < 2 * kLeastCropValues) return;
+    left.columns = Lattice::part(left.columns, 1);
+    halvings = left.cells() < 2 * kLeastCropValues ? 1 : 2;
   }
   // The crop of a tile; crops of different tiles are at different places.
   KFN AdaptiveTile of(const AdaptiveGrid& grid, std::uint64_t number) const {
     AdaptiveTile tile = grid.tile(number);
-    if (planes_log2 + columns_log2 == 0) return tile;
+    if (halvings == 0) return tile;
     if (tile.values != 0) {  // a line: whole rows of it
       if (tile.values < tile.columns) tile.columns = tile.values;
       tile.rows = tile.values / tile.columns;
       tile.values = 0;
     }
     // the last tiles of folded lines end before their last row does
-    const bool ends = grid.existing(tile.row(tile.planes - 1, tile.rows - 1), tile.columns) < tile.columns;
-    const auto place = static_cast<std::uint32_t>(ends ? 0 : number * 5 % 8);  // in eighths of what is left out
-    const std::uint32_t planes = halved(tile.planes, planes_log2), columns = halved(tile.columns, columns_log2);
-    tile.first += (tile.planes - planes) * place / 7 * tile.plane_stride +
-                  (tile.columns - columns) * place / 7 * tile.value_stride;
-    tile.planes = planes;
+    const bool ends = grid.existing(tile.row(0, tile.rows - 1), tile.columns) < tile.columns;
+    const auto place = static_cast<std::uint32_t>(ends ? 0 : number * 5 % 8);  // 7: the last columns
+    const std::uint32_t columns = Lattice::part(tile.columns, halvings);
+    tile.first += (tile.columns - columns) * place / 7 * tile.value_stride;
     tile.columns = columns;
     return tile;
   }
@@ -61,18 +53,9 @@ struct TileCrop {
   }
   // The largest crop, on a lattice.
   KFN LargestTile largest(const AdaptiveGrid& grid, std::uint32_t log2) const {
-    LargestTile tile(grid, 0);
-    tile.planes = Lattice::part(halved(tile.planes, planes_log2), log2);
-    tile.columns = Lattice::part(halved(tile.columns, columns_log2), log2);
-    tile.rows = LargestTile(grid, log2).rows;
+    LargestTile tile(grid, log2);
+    tile.columns = Lattice::part(Lattice::part(LargestTile(grid, 0).columns, halvings), log2);
     return tile;
-  }
-
- private:
-  KFN static std::uint32_t half_of(std::uint32_t n) { return (n + 1) / 2; }
-  KFN static std::uint32_t halved(std::uint32_t n, std::uint32_t times) {
-    for (; times != 0; --times) n = half_of(n);
-    return n;
   }
 };
 

@@ -62,10 +62,11 @@ PYF_ON_TEAM void clear(const Team& team, SymbolCounts& counts) {
 }
 
 // Joins levels of contexts into the tables of a model. `share`: the part of the symbols of some tiles that are counted;
-// `part`: of the symbols of all tiles. Returns the estimated bits of all tiles.
+// `tiles`: the part of all symbols that these tiles have. Returns the estimated bits of all tiles.
 template <class Team>
-PYF_ON_TEAM double join_tables(const Team& team, const SymbolCounts& counts, double share, double part,
+PYF_ON_TEAM double join_tables(const Team& team, const SymbolCounts& counts, double share, double tiles,
                                TrainSpace& space, const AdaptiveTaps& taps, AdaptiveModel& model) {
+  const double part = share * tiles;
   JoinedLevels<kContextLevels>& joined = space.joined;
   join_levels(team, space.logs, counts.of, kMostTablesOfModel, part, joined);
   each(team, kContextLevels, [&](std::uint32_t level) { model.table_of_level[level] = joined.table_of_level[level]; });
