@@ -80,7 +80,7 @@ def check_bound(values: Array, frame: bytes, bound: float, fill: float | None) -
 @pytest.mark.parametrize(("predictor", "fast"), list(itertools.product((1, 2), (False, True))))
 def test_fields(library: Library, shape: tuple[int, ...], dtype: str, predictor: int, fast: bool) -> None:
     values = field(shape, dtype)
-    for exponent in (1, 2, 3, 4, 6):
+    for exponent in (1, 2, 3, 4, 6) if dtype == "f4" else (2, 4):
         bound = 10.0**-exponent * float(np.ptp(values))
         frame = frames_of(library, values, request_for(values, bound, predictor, fast, None))
         check_bound(values, frame, bound, None)

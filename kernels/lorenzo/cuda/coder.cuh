@@ -64,8 +64,8 @@ struct WarpLaunch {
   std::size_t bytes_for(unsigned fewer) const { return bytes - (warps - fewer) * bytes_of_warp; }
 };
 
-// Frames of columns, such as chunks of particles, share all thread blocks if otherwise a tenth of the device or more
-// would be idle.
+// Frames share all thread blocks if otherwise a tenth of the device or more would be idle. Unaligned rows of planes and
+// volumes do not: they spill more registers.
 template <class Map, int S>
 cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
   constexpr auto own = rans_decode_kernel<Map, S, false>;
@@ -73,10 +73,11 @@ cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cuda
   WarpLaunch launch;
   PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
   const unsigned blocks = launch.own_blocks(job.frames, units);
-  if constexpr (S == kColumns) {
+  if constexpr (S != kChain) {
     constexpr unsigned kMostBlocks = 8;  // for each frame: more blocks would differ more in their work
     const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
-    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
+    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps &&
+        (S == kColumns || job.base.aligned)) {
       constexpr auto shared = rans_decode_kernel<Map, S, true>;
       using Shared = RansShare<Map, true>;
       PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));

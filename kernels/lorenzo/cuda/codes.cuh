@@ -26,14 +26,19 @@ cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const bool rans = is_rans(job.coder);
   const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
   // groups have four tiles or more, but for noise
-  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;
-  const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
+  constexpr std::uint64_t kGroupTiles = 4;
+  const bool sharing = rans && job.base.chunks == 1 && tiles >= 32768;
+  const int threads = sharing ? kSharingThreads<Code> : rans ? kRansThreads<Code> : kStreamThreads;
+  const auto kernel = sharing ? rans_encode_kernel<Code, S, true>
+                      : rans  ? rans_encode_kernel<Code, S, false>
+                              : huffman_encode_kernel<Code, S>;
+  const std::size_t bytes = rans ? EncodeShare<Code>::kBytes : 0;
+  const std::uint64_t warps = static_cast<unsigned>(threads) / 32;
   unsigned resident = 0;
-  const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = rans ? kEncodeBytes : 0;
   PYF_CUDA_TRY(resident_blocks(kernel, threads, bytes, &resident));
-  const unsigned warps = static_cast<unsigned>(threads) / 32;
-  const unsigned blocks = blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
+  const unsigned blocks =
+      rans && !sharing ? static_cast<unsigned>((job.base.tiles + kGroupTiles * warps - 1) / (kGroupTiles * warps))
+                       : blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
   kernel<<<dim3(blocks, job.base.chunks), threads, bytes, stream>>>(job);
   return cudaGetLastError();
 }

@@ -120,6 +120,18 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
   }
 }
 
+// Whether fours of a block, `step` apart, have neighbours at the same distances as the steps from `at` on.
+template <int S>
+constexpr bool repeats_four(int at, int first, int last, int step) {
+  constexpr Neighbours kNear = make_neighbours<S>();
+  for (int four = first; four < last; four += step)
+    for (int i = 0; i < 4; ++i)
+      if (kNear.first[4 * four + i] + at != kNear.first[at + i] + 4 * four ||
+          kNear.second[4 * four + i] + at != kNear.second[at + i] + 4 * four)
+        return false;
+  return true;
+}
+
 // Decodes a round: the residuals of 32 blocks, a lane each, to the rows of `memory`. True if a residual does not fit a
 // code.
 template <class Map, int S>
@@ -138,20 +150,50 @@ __device__ __forceinline__ bool decode_round(const RansTables& tables, bool acti
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) row[four * kPieces + p] = reinterpret_cast<const uint4*>(done)[p];
   };
+  const auto four_again = [&]<int kAt>(std::integral_constant<int, kAt>, int four) {
+    alignas(16) Code done[4];
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) reinterpret_cast<uint4*>(done)[p] = row[four * kPieces + p];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) z[kAt + i] = done[i];
+  };
+  const auto move = [&]<int kFrom, int kTo, int kCount>(std::integer_sequence<int, kFrom, kTo, kCount>) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) z[kTo + i] = z[kFrom + i];
+  };
+  // Loops keep the code small: a multiprocessor waits for instructions that its cache does not hold.
   steps(std::integral_constant<int, 0>{}, 0);
-  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps
+    static_assert(repeats_four<S>(4, 1, 8, 1));
 #pragma unroll 1
     for (int four = 1; four < 8; ++four) {
-      if (four > 1) {
-        z[2] = z[6];
-        z[3] = z[7];
-      }
+      if (four > 1) move(std::integer_sequence<int, 6, 2, 2>{});
       steps(std::integral_constant<int, 4>{}, four);
     }
-  } else {
-    [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (steps(std::integral_constant<int, 4 * kFour + 4>{}, kFour + 1), ...);
-    }(std::make_integer_sequence<int, 7>{});
+  } else if constexpr (S == kPlane) {  // rows of eight steps
+    static_assert(repeats_four<S>(8, 2, 8, 2) && repeats_four<S>(12, 3, 8, 2));
+    steps(std::integral_constant<int, 4>{}, 1);
+#pragma unroll 1
+    for (int four = 2; four < 8; four += 2) {
+      if (four > 2) move(std::integer_sequence<int, 8, 0, 8>{});
+      steps(std::integral_constant<int, 8>{}, four);
+      steps(std::integral_constant<int, 12>{}, four + 1);
+    }
+  } else {  // rows of four steps; four rows are a plane, which the second plane's rows refer to
+    static_assert(repeats_four<S>(4, 1, 4, 1) && repeats_four<S>(20, 5, 8, 1));
+#pragma unroll 1
+    for (int four = 1; four < 4; ++four) {
+      if (four > 1) move(std::integer_sequence<int, 4, 0, 4>{});
+      steps(std::integral_constant<int, 4>{}, four);
+    }
+    four_again(std::integral_constant<int, 0>{}, 0);
+    steps(std::integral_constant<int, 16>{}, 4);
+#pragma unroll 1
+    for (int four = 5; four < 8; ++four) {
+      if (four > 5) move(std::integer_sequence<int, 20, 16, 4>{});
+      four_again(std::integral_constant<int, 4>{}, four - 4);
+      steps(std::integral_constant<int, 20>{}, four);
+    }
   }
   state = active ? x : state;
   return failed;

@@ -3,6 +3,7 @@
 // with a lane for each block of a round. Streams are written backwards, from the end of their slot.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -16,15 +17,26 @@
 namespace pyfilter::cuda {
 
 inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
-// If there are enough groups, the warps of a multiprocessor share one copy of the tables.
+// Thread blocks have few warps: a multiprocessor starts the next block when one is done, and no warp waits long for the
+// others of its block. If there are enough groups, the warps of a multiprocessor share one copy of the tables.
+template <class Code>
+inline constexpr int kRansThreads = sizeof(Code) == 8 ? 256 : 128;
+template <class Code>
+inline constexpr int kRansBlocks = sizeof(Code) == 8 ? 3 : 7;  // of a multiprocessor: more would spill registers
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries and the neutral entry. Then the addresses of tables by the sum of two byte
-// neighbours, and the address of the neutral entry.
-inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
-                               kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
-                               kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
+// Shared memory: the tables' entries and the neutral entry. Then the offsets of tables by the sum of two byte
+// neighbours, and the offset of the neutral entry.
+inline constexpr std::uint32_t kByteSums = 512;
+template <class Code>
+struct EncodeShare {
+  static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code))),
+                                 kNeutralAt = kMostTables * kHere * sizeof(DeviceEntry),
+                                 kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
+                                 kNeutralSumAt = kByteSumsAt + 2 * kByteSums, kBytes = kNeutralSumAt + 2;
+  static_assert(kNeutralAt < 1u << 16);
+};
 
 // The steps that follow a symbol, backwards: raw bits, and an escape's symbol.
 template <class Code>
@@ -97,10 +109,10 @@ __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* en
   return coder;
 }
 
-// Addresses of a lane's entries, and of the table of sums. A lane without a block always uses the neutral entry,
-// whatever its table and symbol.
+// Addresses of shared memory, of a lane's entries, and of the table of sums. A lane without a block always uses the
+// neutral entry, whatever its table and symbol.
 struct EntryAddresses {
-  std::uint32_t first, stride, by_sum;
+  std::uint32_t all, first, stride, by_sum;
 };
 
 // A lane's residuals of a round, or of eight of its steps, as they wait: in registers if they are narrow. The round's
@@ -148,6 +160,7 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
   constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
   constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // except for the first
   using Code = decltype(z.first);
+  constexpr std::uint32_t kHere = EncodeShare<Code>::kHere;
   std::uint32_t symbol;
   if constexpr (kSmall && !kOwn) {
     symbol = symbol_of_small(static_cast<std::uint32_t>(z.template at<kAt>()));
@@ -157,15 +170,16 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
     if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
   }
   if constexpr (kOwn) {
-    return addresses.first + (first_table * kSymbols + symbol) * addresses.stride;
+    return addresses.first + (first_table * kHere + symbol) * addresses.stride;
   } else {
     constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
     const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
     if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
-      return load_table(addresses.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
+      return addresses.all + load_table_half(addresses.by_sum + 2 * static_cast<std::uint32_t>(a + b)) +
+             symbol * sizeof(DeviceEntry);
     const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
                               (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
-    return addresses.first + (table_of(sum) * kSymbols + symbol) * addresses.stride;
+    return addresses.first + (table_of(sum) * kHere + symbol) * addresses.stride;
   }
 }
 
@@ -279,6 +293,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
                                               std::uint32_t group_tiles, std::uint32_t entries,
                                               std::uint32_t first_table, const TableOfSum& table_of,
                                               std::uint32_t frequencies) {
+  using Share = EncodeShare<Code>;
   const unsigned lane = threadIdx.x % 32;
   const GroupSpan span = group_span(job.base.tiles, group_tiles, unit);
   const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
@@ -301,8 +316,9 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
       for (std::uint32_t round = (tile.count + 31) / 32; round-- > 0 && full == known;) {
         const std::uint32_t k = 32 * round + lane;
         const bool active = k < tile.count;
-        const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
-                                                : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+        const EntryAddresses addresses =
+            active ? EntryAddresses{entries, entries, sizeof(DeviceEntry), entries + Share::kByteSumsAt}
+                   : EntryAddresses{entries, entries + Share::kNeutralAt, 0, entries + Share::kNeutralSumAt};
         const bool has_first = k == 0 && tile.first_coded;
         const std::uint32_t index = k + (tile.first_coded ? 0 : 1);
         if (tile.width == kNoteBytes)
@@ -341,37 +357,43 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
 }
 
 // Groups differ in their number of coded blocks, so each warp takes the next group when it is done.
-template <class Code, int S>
-__global__ void __launch_bounds__(kSharingThreads<Code>, 1)
+template <class Code, int S, bool kSharing>
+__global__ void __launch_bounds__(kSharing ? kSharingThreads<Code> : kRansThreads<Code>,
+                                  kSharing ? 1 : kRansBlocks<Code>)
     rans_encode_kernel(const __grid_constant__ StreamParams job) {
+  using Share = EncodeShare<Code>;
   extern __shared__ uint4 shared_memory[];
-  const std::uint32_t chunk = blockIdx.y;
+  const std::uint32_t chunk = blockIdx.y, warps = blockDim.x / 32;
   if (!takes_part(job.base.plans[chunk], S)) return;
   const StreamModel& model = job.models[chunk];
   const std::uint32_t group_tiles = 1u << model.model.group_log2,
                       units = (job.base.tiles + group_tiles - 1) / group_tiles;
-  if (blockIdx.x >= units) return;
+  // first one group a warp: blocks that share tables spread them over the multiprocessors
+  const std::uint32_t first = kSharing ? blockIdx.x : blockIdx.x * warps, step = kSharing ? gridDim.x : 1;
+  if (first >= units) return;
   const Contexts contexts = model.tables.contexts;
   const std::uint32_t frequencies = flag_word(model.model);
+  constexpr std::uint32_t kHere = Share::kHere;
   auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += blockDim.x)
-    entries[i] = device_encode_entry(model.tables.entries[i], i % kSymbols,
-                                     model.tables.entries[i / kSymbols * kSymbols + kEscape]);
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kHere; i += blockDim.x) {
+    const EncodeEntry* const table = model.tables.entries + i / kHere * kSymbols;
+    entries[i] = device_encode_entry(table[i % kHere], i % kHere, table[kEscape]);
+  }
   const std::uint32_t address = shared_address(shared_memory);
   const TableOfSum table_of(contexts);
+  auto* const by_sum =
+      reinterpret_cast<std::uint16_t*>(reinterpret_cast<std::uint8_t*>(shared_memory) + Share::kByteSumsAt);
   for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
-    store_word(address + kByteSumsAt + 4 * sum,
-               address + table_of(sum) * kSymbols * static_cast<std::uint32_t>(sizeof(DeviceEntry)));
+    by_sum[sum] = static_cast<std::uint16_t>(table_of(sum) * kHere * sizeof(DeviceEntry));
   if (threadIdx.x == 0) {
-    entries[kMostTables * kSymbols] = kNeutralEntry;
-    store_word(address + kNeutralSumAt, address + kNeutralAt);
+    entries[kMostTables * kHere] = kNeutralEntry;
+    by_sum[kByteSums] = static_cast<std::uint16_t>(Share::kNeutralAt);
   }
   __syncthreads();
-  // first one group a warp, spread over the multiprocessors
-  for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units;) {
+  for (std::uint32_t unit = first + threadIdx.x / 32 * step; unit < units;) {
     encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
     const std::uint32_t more = threadIdx.x % 32 == 0 ? atomicAdd(&job.more_units[chunk], 1) : 0;
-    unit = gridDim.x * (blockDim.x / 32) + __shfl_sync(kAllLanes, more, 0);
+    unit = gridDim.x * warps + __shfl_sync(kAllLanes, more, 0);
   }
 }
 

@@ -46,6 +46,11 @@ inline void load_four(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std:
   std::memcpy(&four, from, sizeof(four));
   a = four.x, b = four.y, c = four.z, d = four.w;
 }
+inline void add_ordered(std::uint32_t& before, std::uint32_t* at, std::uint32_t x) {
+  before = __atomic_fetch_add(at, x, __ATOMIC_ACQ_REL);
+}
+inline void load_ordered(std::uint32_t& to, const std::uint32_t* from) { to = __atomic_load_n(from, __ATOMIC_ACQUIRE); }
+inline void store_ordered(std::uint32_t* to, std::uint32_t word) { __atomic_store_n(to, word, __ATOMIC_RELEASE); }
 inline void load_word(std::uint32_t& to, const std::uint32_t* from) { to = __atomic_load_n(from, __ATOMIC_RELAXED); }
 inline void store_word(std::uint32_t* to, std::uint32_t word) { __atomic_store_n(to, word, __ATOMIC_RELAXED); }
 inline void load_pair(std::uint32_t& a, std::uint32_t& b, const uint2* from) {
