@@ -73,9 +73,13 @@ def groups(codecs: list[str]) -> Iterator[Group]:
         line, volume = ((700, 3), (9, 10, 22)) if small else ((2500, 3), (21, 20, 22))
         for (dtype, shape), codec in itertools.product((("f4", line), ("f8", volume)), those):
             check_batch(group, gridded(dtype, shape), codec)
-        if name == "Lorenzo":  # few frames of many tiles: thread blocks share them
+        if name == "Lorenzo":  # thread blocks share few frames of many tiles, and have many frames of few
             for dtype in ("f4", "f8"):
                 check_batch(group, positions(dtype, 3, 30_000, 3), pyfilter.Lorenzo(absolute=0.01, predictor="columns"))
+            for dtype, shape, predictor in (
+                ("f4", (70, 72), "lorenzo2d"), ("f8", (9, 20, 64), "lorenzo3d"), ("f4", (2500, 3), "columns"),
+            ):  # fmt: skip
+                check_batch(group, gridded(dtype, shape)[:25], pyfilter.Lorenzo(absolute=0.01, predictor=predictor))
         yield group
     if "Particles" in codecs:
         group = Group("Particles, divided batches")

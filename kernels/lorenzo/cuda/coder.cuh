@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/cuda/sizes.cuh"
 #include "lorenzo/cuda/blocks.cuh"
 #include "lorenzo/cuda/decode.cuh"
 #include "lorenzo/cuda/rans_frames.cuh"
@@ -76,7 +77,7 @@ cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cuda
   if constexpr (S != kChain) {
     constexpr unsigned kMostBlocks = 8;  // for each frame: more blocks would differ more in their work
     const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
-    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps &&
+    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= usual_size(launch.warps, 1) &&
         (S == kColumns || job.base.aligned)) {
       constexpr auto shared = rans_decode_kernel<Map, S, true>;
       using Shared = RansShare<Map, true>;
