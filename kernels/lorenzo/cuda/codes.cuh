@@ -24,10 +24,8 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const bool rans = is_rans(job.coder);
-  const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
-  // groups have four tiles or more, but for noise
-  constexpr std::uint64_t kGroupTiles = 4;
-  const bool sharing = rans && job.base.chunks == 1 && tiles >= 32768;
+  constexpr std::uint64_t kGroupTiles = 4;  // or more, but for noise
+  const bool sharing = rans && job.base.chunks == 1 && job.base.tiles >= 32768;
   const int threads = sharing ? kSharingThreads<Code> : rans ? kRansThreads<Code> : kStreamThreads;
   const auto kernel = sharing ? rans_encode_kernel<Code, S, true>
                       : rans  ? rans_encode_kernel<Code, S, false>

@@ -18,7 +18,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
 // Thread blocks have few warps: a multiprocessor starts the next block when one is done, and no warp waits long for the
-// others of its block. If there are enough groups, the warps of a multiprocessor share one copy of the tables.
+// others of its block. For one large chunk, all warps of a multiprocessor share one copy of the tables.
 template <class Code>
 inline constexpr int kRansThreads = sizeof(Code) == 8 ? 256 : 128;
 template <class Code>
