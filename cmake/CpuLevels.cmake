@@ -2,7 +2,7 @@
 # the best one of this machine (kernels/core/settings.cpp), which takes two thirds of the time.
 function(pyf_cpu_levels result)
   set(levels baseline)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT PYF_SIMT)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(APPEND levels avx2 avx512)
     if(PYF_LEVELS STREQUAL "native" AND EXISTS /proc/cpuinfo)
       file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)

@@ -20,7 +20,7 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # opens the driver when it is first used
 find_package(CUDAToolkit REQUIRED)
 add_library(h5pyfilter_cuda MODULE ${cuda_sources} kernels/bridge/cuda_library.cpp ${PYF_DEVICE_TABLE})
 target_include_directories(h5pyfilter_cuda PRIVATE kernels . ${PYF_GENERATED})
-target_compile_definitions(h5pyfilter_cuda PRIVATE PYF_HAVE_CUDA=1 PYF_CUDA_LIBRARY=1)
+target_compile_definitions(h5pyfilter_cuda PRIVATE PYF_CUDA_LIBRARY=1)
 set_target_properties(h5pyfilter_cuda PROPERTIES PREFIX lib CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
                       CUDA_RUNTIME_LIBRARY None LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
 # no contraction and IEEE arithmetic here too

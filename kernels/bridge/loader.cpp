@@ -19,8 +19,6 @@
 #include "particles/driver.hpp"
 #include "progressive/driver.hpp"
 
-#if !defined(PYF_HAVE_CUDA)
-
 namespace pyfilter {
 namespace {
 
@@ -100,5 +98,3 @@ Status CudaWaiter::wait(const CudaChannel& channel, const char* what) const noex
 }
 
 }  // namespace pyfilter
-
-#endif

@@ -53,8 +53,8 @@ def tool(name: str, *words: str | Path) -> str:
     assert program is not None, f"{name} is not installed: scripts/test installs it"
     done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
     assert "error" not in done.stderr.lower(), done.stderr
+    return done.stdout
 
 
 def test_h5repack_decodes_all(chunked: Path, tmp_path: Path) -> None:

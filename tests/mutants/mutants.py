@@ -28,7 +28,10 @@ INTEGERS = ("contract/test_integers.py",)
 MISSING = ("contract/test_missing.py", "contract/test_bound.py", "-k", "not Adaptive and not test_relative")
 PSNR = ("contract/test_psnr.py", "contract/test_formula.py")
 ORDERS = ("orders/test_over_frames.py", "orders/test_sequences.py")
-HOSTILE = ("reference/test_library.py::test_hostile_frames", "reference/test_library.py::test_mutated_frames")
+HOSTILE = (
+    "reference/test_hostile.py::test_hostile_frames_by_the_library",
+    "reference/test_hostile.py::test_mutated_frames",
+)
 HEADER = ("python/test_frames.py", *HOSTILE)
 WORDS = ("hdf5/test_refusals.py", "hdf5/test_c_api.py", "hdf5/test_damage.py", "hdf5/test_reuse.py")
 C_API = ("hdf5/test_c_api.py",)

@@ -33,12 +33,6 @@ assert np.array_equal(pyfilter.decode(pyfilter.encode(np.arange(9), pyfilter.Los
 """
 
 
-def holds_kernels_itself() -> bool:
-    """Whether this is the one library of tests/simt, which needs no other."""
-    done = run_script("import pyfilter; print(pyfilter.config().cuda)", env=environment("/nowhere/none.so"))
-    return done.stdout.strip() == "True"
-
-
 def environment(path: Path | str) -> dict[str, str]:
     """Return the environment of a process whose CUDA library would be ``path``."""
     return clean_environment(PYFILTER_CUDA_LIBRARY=str(path))
@@ -56,8 +50,6 @@ def compiled(folder: Path, text: str) -> Path:
 
 
 def test_a_missing_or_wrong_library_is_a_clear_error(tmp_path: Path) -> None:
-    if holds_kernels_itself():
-        pytest.skip("this library has its kernels itself")
     (tmp_path / "text.so").write_text("no library", encoding="utf-8")
     old = """
         struct version { const char* release; unsigned format, sizes[5]; };

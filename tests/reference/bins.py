@@ -40,9 +40,7 @@ class Numbers:
     width: int = 0
 
     def small(self, predicted: int, most: int, what: str) -> int:
-        k = 0
-        while self.bits.take(1) == 0:
-            k += 1
+        k = self.bits.zeros()
         value = predicted + (k // 2 if k % 2 == 0 else -(k + 1) // 2)
         require(0 <= value <= most, f"{what} of {value}")
         return value

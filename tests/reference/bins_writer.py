@@ -151,12 +151,18 @@ def in_bin_order(difference: int, zigzag: bool, bits: int) -> int:
     return (2 * d if d >= 0 else -2 * d - 1) if zigzag else d + (1 << bits - 1)
 
 
+def orders_of(difference: int, zigzag: bool, bits: int) -> tuple[tuple[int, ...], int]:
+    """The numbers that make the difference in the order of bins, and their modulus."""
+    if not zigzag or bits >= 32:
+        return (in_bin_order(difference, zigzag, bits),), 1 << bits
+    # zigzag numbers of 32 bits, of which the low ones of the result count
+    return (2 * difference, -2 * difference - 1), 2 << bits
+
+
 def offset_in_bin(difference: int, lowest: int, zigzag: bool, bits: int) -> int:
     """The smallest offset that makes the difference, however many bits it has."""
-    if not zigzag or bits >= 32:
-        return (in_bin_order(difference, zigzag, bits) - lowest) % (1 << bits)
-    made = (2 * difference, -2 * difference - 1)  # zigzag numbers of 32 bits, of which the low ones of the result count
-    return min((z - lowest) % (2 << bits) for z in made)
+    orders, modulus = orders_of(difference, zigzag, bits)
+    return min((order - lowest) % modulus for order in orders)
 
 
 def differences_of(numbers: list[int], strides: list[int], bits: int) -> list[int]:
@@ -235,8 +241,9 @@ class Coder:
         for i, number in enumerate(numbers):
             near = [levels[i - distance] if i >= distance else 0 for distance in self.distances]
             table = self.bins.table_of_level[(sum(near) + 2) // 4]
-            offsets = {s: self.offset(number, s) for s in range(len(self.bins.each))}
-            fits = [s for s, offset in offsets.items() if offset >> self.bins.each[s][1] == 0]
+            orders, modulus = orders_of(number, self.bins.zigzag, self.bits)
+            offsets = [min([(order - lowest) % modulus for order in orders]) for lowest, _, _ in self.bins.each]
+            fits = [s for s, offset in enumerate(offsets) if offset >> self.bins.each[s][1] == 0]
             symbol = fits[0] if fits and same else self.rng.choice([*fits, *fits, ESCAPE])
             levels.append(self.bins.bin(symbol, self.bits)[2])
             self.used[table].add(symbol)

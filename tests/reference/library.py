@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The library by ctypes alone, not through the package: for tests that compare it with the reference decoder.
 
-Run as a module (`python -m reference.library PATH [FIRST LAST]` from tests/) it decodes all of hostile.py, or its
-mutated frames of these seeds, and prints lines of JSON: in a process of its own, so that a crash is a finding and not
-the end of the test run. Frame and values then lie right before a page that may not be touched, so that one byte too far
-is a crash too.
+Run as a module (`python -m reference.library PATH FILE` from tests/) it decodes the frames of a file, each behind its
+size in four bytes, and prints lines of JSON. In a process of its own a crash is a finding, not the end of the test run.
+Frame and values lie right before a page that may not be touched, so that one byte too far is a crash too.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
+import itertools
 import json
 import mmap
 import os
@@ -135,21 +135,22 @@ def checksum(values: bytes, dtype: int) -> int:
     return zlib.crc32(array.tobytes())
 
 
-def main(path: str, seeds: range) -> None:
-    """A line before each frame (its name, its seed) and one after it (codes; checksum of the values, if any)."""
+def main(path: str, frames: str) -> None:
+    """A line before each frame (its number) and one after it (codes; checksum of the values, if any)."""
     library = Library(path)
     source, target = GuardedMemory(1 << 20), GuardedMemory(1 << 20)
-    for bad in hostile.all_hostile() if not seeds else ():
-        print(json.dumps(bad.name), flush=True)
-        print(json.dumps(codes_of_frame(library, source, target, bad.frame)[0]), flush=True)
-    for seed in seeds:
-        print(seed, flush=True)
-        frame = hostile.mutated(seed)
-        codes, values = codes_of_frame(library, source, target, frame)
-        size = library.info(frame).value_bytes
-        crc = checksum(ctypes.string_at(values, size), frame[9]) if codes[1] == OK else None
-        print(json.dumps([codes, crc]), flush=True)
+    with Path(frames).open("rb") as file:
+        for number in itertools.count():
+            front = file.read(4)
+            if not front:
+                break
+            frame = file.read(int.from_bytes(front, "little"))
+            print(number, flush=True)
+            codes, values = codes_of_frame(library, source, target, frame)
+            size = library.info(frame).value_bytes if codes[1] == OK else 0
+            crc = checksum(ctypes.string_at(values, size), frame[9]) if codes[1] == OK else None
+            print(json.dumps([codes, crc]), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], range(*(int(word) for word in sys.argv[2:])) if sys.argv[2:] else range(0))
+    main(*sys.argv[1:])

@@ -69,6 +69,18 @@ class Bits:
         taken = self.data[first // 8 : -(-self.at // 8)]
         return int.from_bytes(taken, "little") >> first % 8 & (1 << count) - 1
 
+    def zeros(self) -> int:
+        """How many there are before the next one, which is taken, too."""
+        byte, shift = divmod(self.at, 8)
+        window = int.from_bytes(self.data[byte : byte + 8], "little") >> shift << shift
+        while window == 0:
+            byte += 8
+            require(byte < len(self.data), "tables are too small for their bits")
+            window = int.from_bytes(self.data[byte : byte + 8], "little")
+        one = 8 * byte + (window & -window).bit_length() - 1
+        count, self.at = one - self.at, one + 1
+        return count
+
     def end(self) -> None:
         """Less than a word is left."""
         require(8 * len(self.data) - self.at < 32, "tables are larger than their bits")
@@ -84,9 +96,7 @@ def parse_table(bits: Bits, total: int = SUM) -> Table:
     for symbol in range(listed):
         if symbol == main:
             continue
-        k = 0
-        while bits.take(1) == 0:
-            k += 1
+        k = bits.zeros()
         width = before[0] + (k // 2 if k % 2 == 0 else -(k + 1) // 2)
         require(0 <= width < total.bit_length(), f"frequency of {width} bits")
         n = min(width - 1, 3) if width > 1 else 0

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from .adaptive import Part, payload_parts
 from .adaptive_grid import PARTS
 from .adaptive_parts_writer import Head, write_parts_frame
-from .decoder import ADAPTIVE, PARTS_VERSION, decode, parse_header
+from .decoder import ADAPTIVE, PARTS_VERSION, parse_header
 from .encoder import Spec
 from .library import Library
 from .located import PATH
-from .test_adaptive import FILL, INTERPOLATION, REGRESSION, check_bound, frames_of, request_for
+from .test_adaptive import FILL, INTERPOLATION, REGRESSION, check_bound, decoded, frames_of, request_for
 from .test_library import check_ranges
 
 Array = NDArray[Any]
@@ -62,7 +62,7 @@ def spec_of(values: Array) -> Spec:
 
 
 def check_some_ranges(library: Library, values: Array, frame: bytes) -> None:
-    check_ranges(library, spec_of(values), frame, decode(frame).tobytes(), random.Random(1), "auto")
+    check_ranges(library, spec_of(values), frame, decoded(frame).tobytes(), random.Random(1), "auto")
 
 
 @pytest.mark.parametrize("count", [1, 33, 2047, 2048, 5000, 20001])
@@ -153,18 +153,18 @@ def test_updates(library: Library, components: int) -> None:
     request = request_for(before, 0.0, REGRESSION, False, None)
     request.bound_mode, request.bound = 2, 1e-4
     old = library.encode(request, before)
-    values = decode(old).copy()
+    values = decoded(old).copy()
     values[100:110] = 20
     frame = library.encode(request, values, old)
-    assert library.decode(frame, values.nbytes) == decode(frame).tobytes()
+    assert library.decode(frame, values.nbytes) == decoded(frame).tobytes()
     heads = [[(part.grid.row, part.grid.rows) for part in parts_of(of)] for of in (old, frame)]
     assert heads[0] == heads[1] == [(40, 0)] * components
     kept = np.ones(count, bool)
     kept[100:110] = False
     header = parse_header(frame)
     assert header.carried_bound > header.bound
-    assert np.array_equal(decode(frame)[kept], values[kept])
-    assert np.abs(decode(frame)[~kept] - 20.0).max() <= header.bound
+    assert np.array_equal(decoded(frame)[kept], values[kept])
+    assert np.abs(decoded(frame)[~kept] - 20.0).max() <= header.bound
 
 
 @pytest.mark.parametrize(("row", "rows"), [(32, 0), (350, 0), (32, 8), (43, 8), (32, 10)])
@@ -173,6 +173,6 @@ def test_written_folds(library: Library, row: int, rows: int, dtype: str) -> Non
     """Any fold that 700 values allow, up to the longest lags."""
     spec = Spec(codec="adaptive", dtype=dtype, dims=(700,), bound=0.25, step=0.5, sentinel=0x501502F9)
     frame = write_parts_frame(spec, [Head(row, rows, 1)], random.Random(row + rows)).join()
-    whole = decode(frame).tobytes()
+    whole = decoded(frame).tobytes()
     assert library.decode(frame, len(whole)) == whole
     check_ranges(library, spec, frame, whole, random.Random(1), "auto")

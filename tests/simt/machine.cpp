@@ -31,13 +31,18 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10, kStaticBytes = std::size_t{48} << 10;
 constexpr std::size_t kDynamicAlignment = 1024;
+// Stacks are used from different places on: at the same place of each, they would be in the same lines of caches.
+constexpr std::size_t kStagger = 1088, kStaggered = 32;
 constexpr int kPoison = 0xFF;  // floats are NaN
 
 }  // namespace
 
 struct Fiber {
+  explicit Fiber(std::size_t number) : unused(number % kStaggered * kStagger) {}
+
   Thread thread;
   Pages stack{kStackBytes, 0, true};
+  std::size_t unused;  // bytes above the first that is used
   context::fcontext_t at = nullptr;
   void* seen_as = races::create();
   bool ended = false;
@@ -81,7 +86,8 @@ std::vector<std::unique_ptr<Fiber>>& idle_fibers() {
   return *all;
 }
 std::unique_ptr<Fiber> take_fiber() {
-  if (idle_fibers().empty()) return std::make_unique<Fiber>();
+  static std::size_t made = 0;
+  if (idle_fibers().empty()) return std::make_unique<Fiber>(made++);
   std::unique_ptr<Fiber> taken = std::move(idle_fibers().back());
   idle_fibers().pop_back();
   return taken;
@@ -99,10 +105,13 @@ class Machine {
     play();
     for (const auto& block : idle_) races::acquire(&block->over);
   }
-  // Called by the running thread.
+  // Called by the running thread: another one runs, if one can.
   void wait() {
-    races::turn_to(seen_as_);
-    machine_at_ = context::jump_fcontext(machine_at_, nullptr).fctx;
+    Fiber& own = *running_;
+    if (ready_.empty())
+      jump(&own, machine_at_, seen_as_);
+    else
+      resume(&own);
   }
   void pause() {
     ready_.push_back(running_);
@@ -128,6 +137,24 @@ class Machine {
   bool coin() { return random_() % 2 != 0; }
 
  private:
+  // Draws a thread and lets it run. `from`: the thread that calls, or none if it is the machine.
+  void resume(Fiber* from) {
+    std::swap(ready_[random_() % ready_.size()], ready_.back());
+    Fiber& next = *ready_.back();
+    ready_.pop_back();
+    running_ = &next;
+    self = &next.thread;
+    if (&next != from) jump(from, next.at, next.seen_as);
+  }
+  void jump(Fiber* from, context::fcontext_t to, void* seen_as) {
+    races::turn_to(seen_as);
+    came_from(context::jump_fcontext(to, from));
+  }
+  // Notes where a thread stopped, or the machine.
+  void came_from(const context::transfer_t& other) {
+    (other.data == nullptr ? machine_at_ : static_cast<Fiber*>(other.data)->at) = other.fctx;
+  }
+
   void play() {
     const races::Unseen unseen;
     const Place& n = grid.blocks;
@@ -138,15 +165,9 @@ class Machine {
         start({static_cast<unsigned>(started % n.x), static_cast<unsigned>(started / n.x % n.y),
                static_cast<unsigned>(started / n.x / n.y)});
       if (ready_.empty()) report_stuck();
-      std::swap(ready_[random_() % ready_.size()], ready_.back());
-      Fiber& next = *ready_.back();
-      ready_.pop_back();
-      running_ = &next;
-      self = &next.thread;
-      races::turn_to(next.seen_as);
-      next.at = context::jump_fcontext(next.at, &next).fctx;
+      resume(nullptr);
       self = nullptr;
-      if (next.ended) leave(next);
+      if (running_->ended) leave(*running_);
     }
   }
 
@@ -156,15 +177,14 @@ class Machine {
   }
   static void begin(context::transfer_t from) {
     Machine& here = *machine;
-    auto& fiber = *static_cast<Fiber*>(from.data);
-    here.machine_at_ = from.fctx;
+    here.came_from(from);
+    Fiber& fiber = *here.running_;
     races::acquire(&fiber.thread.block->begun);
     here.kernel_();
     copy_now();
     races::release(&fiber.thread.block->over);
     fiber.ended = true;
-    races::turn_to(here.seen_as_);
-    context::jump_fcontext(here.machine_at_, nullptr);
+    here.jump(&fiber, here.machine_at_, here.seen_as_);
   }
 
   void start(const Place& place) {
@@ -192,7 +212,8 @@ class Machine {
       Fiber& fiber = *block.fibers[i];
       Warp& warp = block.warps[i / 32];
       fiber.thread = {{i, 0, 0}, &block, &warp, i % 32, {}};
-      fiber.at = context::make_fcontext(fiber.stack.end() + page_bytes(), fiber.stack.bytes, &Machine::begin);
+      fiber.at = context::make_fcontext(fiber.stack.end() + page_bytes() - fiber.unused,
+                                        fiber.stack.bytes - fiber.unused, &Machine::begin);
       fiber.ended = false;
       warp.lanes[i % 32] = &fiber;
       warp.alive |= 1u << i % 32;

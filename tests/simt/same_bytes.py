@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tests/gpu/same_bytes.py with kernels that run on a CPU: PYFILTER_LIBRARY says which library has them (PYF_SIMT).
+"""tests/gpu/same_bytes.py with kernels that run on a CPU: those of PYFILTER_CUDA_LIBRARY (README.md).
 
 ``python tests/simt/same_bytes.py --sanitize [--codec NAME]``; PYF_SIMT_SEED is the order of threads.
 """

@@ -32,11 +32,6 @@ std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace
 
-#if defined(PYF_HAVE_CUDA) && !defined(PYF_CUDA_LIBRARY)  // host and CUDA code in one library
-bool has_cuda() noexcept { return true; }
-const char* cuda_problem() noexcept { return ""; }
-#endif
-
 Status cuda_device_count(int* count) noexcept {
   *count = 0;
   PYF_TRY(cuda::usable());
