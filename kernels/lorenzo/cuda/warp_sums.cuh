@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "stages/cuda/packed/differences.cuh"
 #include "stages/cuda/packed/values.cuh"
@@ -69,6 +70,40 @@ __device__ __forceinline__ void read_row_at(const std::uint8_t* row, T (&x)[32])
     reinterpret_cast<uint4*>(x)[i] = reinterpret_cast<const uint4*>(row)[i];
 }
 
+// Whether all values of a box are among [start, stop).
+__device__ __forceinline__ bool is_inside(const Grid& g, const TileBox& box, std::uint64_t start, std::uint64_t stop) {
+  return box.first >= start && box.first + (std::uint64_t{box.inz - 1} * g.ny + box.iny - 1) * g.nx + box.inx <= stop;
+}
+
+// Stores the rows of a run of a plane or volume whose first column is x0. Each lane stores `kPer` neighbouring values
+// at a time; they do not cross the end of a row. `to`: where the tile's first value goes.
+template <int S, unsigned kPer, class Value>
+__device__ __forceinline__ void store_run_rows(const Grid& g, std::uint8_t* rows, const TileBox& box, unsigned x0,
+                                               Value* to) {
+  using Tile = TileShape<S>;
+  using Piece = std::conditional_t<kPer == 1, Value, uint4>;
+  constexpr unsigned kPerRow = Tile::kX / 4 / kPer, kRows = 32 / kPerRow, kOfY = kRows < Tile::kY ? kRows : Tile::kY,
+                     kOfZ = kRows / kOfY;
+  const unsigned lane = threadIdx.x % 32, row = lane / kPerRow, x = x0 + lane % kPerRow * kPer;
+  if (x >= box.inx) return;
+  Value* plane = to + (std::uint64_t{row / kOfY} * g.ny + row % kOfY) * g.nx + x;
+  const std::uint64_t next_row = kOfY * g.nx, next_plane = kOfZ * (g.ny * g.nx);
+#pragma unroll 2
+  for (unsigned i = 0; i < Tile::kZ / kOfZ; ++i, plane += next_plane) {
+    const unsigned z = row / kOfY + kOfZ * i;
+    if (z >= box.inz) break;
+    Value* at = plane;
+#pragma unroll 8
+    for (unsigned k = 0; k < Tile::kY / kOfY; ++k, at += next_row) {
+      const unsigned y = row % kOfY + kOfY * k;
+      if (y >= box.iny) continue;
+      *reinterpret_cast<Piece*>(at) =
+          *reinterpret_cast<const Piece*>(run_row<S, Value>(rows, Tile::block_of(z, y, x)) +
+                                          Tile::position_of(z, y, x) * static_cast<unsigned>(sizeof(Value)));
+    }
+  }
+}
+
 // Stores the rows of run `run` of a tile, limited to values [start, stop).
 template <int S, class Value>
 __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, const TileBox& box, int run, bool aligned,
@@ -117,6 +152,13 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, con
         const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
         __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(from));
       }
+      return;
+    }
+    if (is_inside(g, box, start, stop)) {
+      if (aligned)
+        store_run_rows<S, kPer>(g, rows, box, x0, to + (box.first - start));
+      else
+        store_run_rows<S, 1>(g, rows, box, x0, to + (box.first - start));
       return;
     }
   }
