@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .header import Header, require
+from .header import CorruptFrame, Header, require
 
 ESCAPE, PAIRS = 255, 256
 Codebook = dict[tuple[int, int], int]  # (length, code) -> codeword
@@ -73,12 +73,11 @@ class HuffmanStream:
         if self.gaps is not None and run not in self.runs and self.at < len(self.bits):
             require(self.gaps[run] == first, f"gap {self.gaps[run]}, a codeword starts at {first}")
         self.runs.add(run)
-        code = 0
+        window = int(self.bits[self.at : self.at + 12].ljust(12, "0"), 2)
         for length in range(1, 13):
-            require(self.at + length <= len(self.bits), "the stream is too short")
-            code = code << 1 | (self.bits[self.at + length - 1] == "1")
-            found = book.get((length, code))
+            found = book.get((length, window >> 12 - length))
             if found is not None:
+                require(self.at + length <= len(self.bits), "the stream is too short")
                 self.at += length
                 return found
         raise AssertionError("a codebook is complete")
@@ -113,7 +112,8 @@ def read_blocks(stream: HuffmanStream, book: Codebook, count: int, code_bits: in
             values += divmod(codeword - PAIRS, 16)
             continue
         symbol = stream.take(8) if codeword == ESCAPE else codeword
-        require(symbol < 4 * code_bits, f"symbol {symbol}")
+        if symbol >= 4 * code_bits:
+            raise CorruptFrame(f"symbol {symbol}")
         raw = 0 if symbol < 16 else symbol // 4 - 2
         values.append((symbol if symbol < 16 else (4 + symbol % 4) << raw) + stream.take(raw))
     require(len(values) == 32 * count, "a pair goes over the end of its tile")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import huffman, packed
-from .header import CHAIN, COLUMNS, RANS, TILE_SHAPES, Header, require, tile_count
+from .header import CHAIN, COLUMNS, RANS, TILE_SHAPES, CorruptFrame, Header, require, tile_count
 from .packed import BLOCKS, Bools
 from .parts import Array, parse_directory, unzigzag
 
@@ -333,22 +333,24 @@ def read_flags(stream: Stream, tables: Tables, present: Bools) -> list[int]:
 def read_round(stream: Stream, tables: Tables, shape: int, count: int, code_bits: int) -> list[list[int]]:
     """Residuals of up to 32 blocks."""
     values: list[list[int]] = [[] for _ in range(count)]
+    last, octaves, base = tables.contexts - 1, tables.octaves, tables.base
     for i in range(32):
         a, b = neighbours(shape, i) if i > 0 else (0, 0)
         stream.begin()
         left: list[tuple[int, int]] = []  # of each lane: bits that it lacks, those it has (-1: an escape)
         for lane in range(count):
-            number = tables.contexts
+            number = last + 1
             if i > 0:
                 total = min(values[lane][a], CAP) + min(values[lane][b], CAP)
-                step = (level(total) + tables.octaves) >> tables.octaves
-                number = min(max(step - tables.base, 0), tables.contexts - 1)
+                step = (level(total) + octaves) >> octaves
+                number = min(max(step - base, 0), last)
             symbol, inner = stream.symbol(lane, tables.tables[number])
             if symbol == ESCAPE:
                 values[lane].append(0)
                 left.append((8, -1))
                 continue
-            require(symbol < 4 * code_bits, f"symbol {symbol}")
+            if symbol >= 4 * code_bits:
+                raise CorruptFrame(f"symbol {symbol}")
             values[lane].append(smallest(symbol) + inner)
             left.append((max(raw_bits(symbol) - 5, 0), 5))
         while any(count for count, _ in left):
