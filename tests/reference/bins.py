@@ -40,8 +40,7 @@ class Numbers:
     width: int = 0
 
     def small(self, predicted: int, most: int, what: str) -> int:
-        k = self.bits.zeros()
-        value = predicted + (k // 2 if k % 2 == 0 else -(k + 1) // 2)
+        value = predicted + self.bits.small()
         require(0 <= value <= most, f"{what} of {value}")
         return value
 

@@ -159,10 +159,9 @@ def orders_of(difference: int, zigzag: bool, bits: int) -> tuple[tuple[int, ...]
     return (2 * difference, -2 * difference - 1), 2 << bits
 
 
-def offset_in_bin(difference: int, lowest: int, zigzag: bool, bits: int) -> int:
+def offset_from(lowest: int, orders: tuple[int, ...], modulus: int) -> int:
     """The smallest offset that makes the difference, however many bits it has."""
-    orders, modulus = orders_of(difference, zigzag, bits)
-    return min((order - lowest) % modulus for order in orders)
+    return min([(order - lowest) % modulus for order in orders])
 
 
 def differences_of(numbers: list[int], strides: list[int], bits: int) -> list[int]:
@@ -242,16 +241,17 @@ class Coder:
             near = [levels[i - distance] if i >= distance else 0 for distance in self.distances]
             table = self.bins.table_of_level[(sum(near) + 2) // 4]
             orders, modulus = orders_of(number, self.bins.zigzag, self.bits)
-            offsets = [min([(order - lowest) % modulus for order in orders]) for lowest, _, _ in self.bins.each]
-            fits = [s for s, offset in enumerate(offsets) if offset >> self.bins.each[s][1] == 0]
+            fits = [
+                s
+                for s, (lowest, width, _) in enumerate(self.bins.each)
+                if offset_from(lowest, orders, modulus) >> width == 0
+            ]
             symbol = fits[0] if fits and same else self.rng.choice([*fits, *fits, ESCAPE])
-            levels.append(self.bins.bin(symbol, self.bits)[2])
+            lowest, _, level = self.bins.bin(symbol, self.bits)
+            levels.append(level)
             self.used[table].add(symbol)
-            found.append((table, symbol, self.offset(number, symbol)))
+            found.append((table, symbol, offset_from(lowest, orders, modulus)))
         return found
-
-    def offset(self, number: int, symbol: int) -> int:
-        return offset_in_bin(number, self.bins.bin(symbol, self.bits)[0], self.bins.zigzag, self.bits)
 
     def make_tables(self) -> None:
         count = len(self.bins.each)

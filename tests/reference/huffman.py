@@ -6,12 +6,15 @@ Neighbours: streams.py has the rest of section 8 and calls `parse_codebook` and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .header import CorruptFrame, Header, require
+
+if TYPE_CHECKING:
+    from .streams import Bits
 
 ESCAPE, PAIRS = 255, 256
 Codebook = dict[tuple[int, int], int]  # (length, code) -> codeword
@@ -34,18 +37,15 @@ def canonical(lengths: dict[int, int]) -> Codebook:
     return book
 
 
-def parse_codebook(take: Callable[[int], int]) -> Codebook:
+def parse_codebook(bits: Bits) -> Codebook:
     """From bits, lowest first."""
-    singles, reach = take(8), take(5)
+    singles, reach = bits.take(8), bits.take(5)
     require(singles <= 255 and reach <= 16, f"{singles} singles, pairs up to {reach}")
     lengths: dict[int, int] = {}
     length = 8
     for codeword in codewords(singles, reach):
-        if take(1):
-            k = 0
-            while take(1) == 0:
-                k += 1
-            length += k // 2 if k % 2 == 0 else -(k + 1) // 2
+        if bits.take(1):
+            length += bits.small()
             require(1 <= length <= 12, f"codeword of {length} bits")
             lengths[codeword] = length
     room = sum(4096 >> length for length in lengths.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the library is that tests compare with the reference decoder."""
+"""Where the library is that tests compare with the reference decoder, and the mark of tests that need it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib
 import os
 import warnings
 from pathlib import Path
+
+import pytest
 
 
 def library_path() -> Path | None:
@@ -22,3 +24,4 @@ def library_path() -> Path | None:
 
 
 PATH = library_path()
+needs_library = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")

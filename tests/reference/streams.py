@@ -69,8 +69,8 @@ class Bits:
         taken = self.data[first // 8 : -(-self.at // 8)]
         return int.from_bytes(taken, "little") >> first % 8 & (1 << count) - 1
 
-    def zeros(self) -> int:
-        """How many there are before the next one, which is taken, too."""
+    def small(self) -> int:
+        """A small number of either sign: its zigzag code in zeros, and a one."""
         byte, shift = divmod(self.at, 8)
         window = int.from_bytes(self.data[byte : byte + 8], "little") >> shift << shift
         while window == 0:
@@ -78,8 +78,8 @@ class Bits:
             require(byte < len(self.data), "tables are too small for their bits")
             window = int.from_bytes(self.data[byte : byte + 8], "little")
         one = 8 * byte + (window & -window).bit_length() - 1
-        count, self.at = one - self.at, one + 1
-        return count
+        k, self.at = one - self.at, one + 1
+        return k // 2 if k % 2 == 0 else -(k + 1) // 2
 
     def end(self) -> None:
         """Less than a word is left."""
@@ -96,8 +96,7 @@ def parse_table(bits: Bits, total: int = SUM) -> Table:
     for symbol in range(listed):
         if symbol == main:
             continue
-        k = bits.zeros()
-        width = before[0] + (k // 2 if k % 2 == 0 else -(k + 1) // 2)
+        width = before[0] + bits.small()
         require(0 <= width < total.bit_length(), f"frequency of {width} bits")
         n = min(width - 1, 3) if width > 1 else 0
         low = bits.take(n)
@@ -118,7 +117,7 @@ def parse_tables(frame: bytes, header: Header) -> Tables:
         words = int.from_bytes(frame[start : start + 4], "little")
         require(1 <= words <= 3072 and start + 4 * words <= len(frame), f"tables of {words} words")
         bits = Bits(frame[start + 4 : start + 4 * words])
-        codebook = huffman.parse_codebook(bits.take)
+        codebook = huffman.parse_codebook(bits)
         bits.end()
         return Tables(0, 0, (0, 0, 0), [], words, codebook)
     require(len(frame) >= start + 8, "no room for tables")

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from .decoder import ADAPTIVE, decode, parse_header
 from .library import Library, LibraryError, Request
-from .located import PATH
+from .located import needs_library
 
 Array = NDArray[Any]
-pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+pytestmark = needs_library
 
 LEVELS = ("baseline", "avx2", "avx512")
 REGRESSION, INTERPOLATION = 1, 2

@@ -19,12 +19,12 @@ from .adaptive_parts_writer import Head, write_parts_frame
 from .decoder import ADAPTIVE, PARTS_VERSION, parse_header
 from .encoder import Spec
 from .library import Library
-from .located import PATH
+from .located import needs_library
 from .test_adaptive import FILL, INTERPOLATION, REGRESSION, check_bound, decoded, frames_of, request_for
 from .test_library import check_ranges
 
 Array = NDArray[Any]
-pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+pytestmark = needs_library
 
 #: values, and the row and rows that they are made with; none is a multiple of the row
 PLANES = ((6001, 40, 0), (9001, 57, 0), (19999, 128, 0))

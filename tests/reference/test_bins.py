@@ -19,10 +19,9 @@ from . import bins, bins_writer, hostile_bins
 from .bins import GRID, LIST, MULTIPLE, PATTERN
 from .decoder import decode, parse_header
 from .library import Library, LibraryError, Request
-from .located import PATH
+from .located import needs_library
 
 Array = NDArray[Any]
-NEEDS_LIBRARY = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
 LEVELS = ("baseline", "avx2", "avx512")
 DTYPES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
 
@@ -138,7 +137,7 @@ def patterns(n: int, dtype: str) -> Iterator[tuple[str, Array]]:
     yield "huge", (noisy * np.dtype(dtype).type(1e37)).astype(dtype)
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 2048, 5000])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arrays(library: Library, dtype: str, n: int) -> None:
@@ -147,7 +146,7 @@ def test_arrays(library: Library, dtype: str, n: int) -> None:
         assert (header.codec, header.parameters[:2]) == (2, b"\1\0"), name
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i2", "i8"])
 def test_shapes(library: Library, dtype: str) -> None:
     for shape in ((), (1, 1), (40, 50), (700, 3), (3, 0, 2), (9, 10, 11), (2, 3, 4, 5, 6)):
@@ -156,7 +155,7 @@ def test_shapes(library: Library, dtype: str) -> None:
             frame_of(library, values.reshape(shape))
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("dtype", ["f4", "i2"])
 def test_many_values(library: Library, dtype: str) -> None:
     """More than one unit."""
@@ -165,7 +164,7 @@ def test_many_values(library: Library, dtype: str) -> None:
             frame_of(library, values)
 
 
-@NEEDS_LIBRARY
+@needs_library
 def test_kinds_of_numbers_that_are_found(library: Library) -> None:
     """These arrays are of all four kinds: else the arrays above would not test what they are for."""
     kinds = set()
@@ -194,7 +193,7 @@ def unpacked_arrays(dtype: str) -> Iterator[tuple[str, Array, Array]]:
     yield "five GRIB messages", (whole / 512 + references).astype(dtype), whole
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_unpacked_integers_are_as_small_as_the_integers(library: Library, dtype: str) -> None:
     for name, values, whole in unpacked_arrays(dtype):
@@ -206,7 +205,7 @@ def test_unpacked_integers_are_as_small_as_the_integers(library: Library, dtype:
         assert len(frame) < limit * len(frame_of(library, whole)), name
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i8"])
 def test_lags_of_lines_are_found(library: Library, dtype: str) -> None:
     """Rows of a plane, records and periods that are stored as a line: nearly as small as they are with their axes."""
@@ -220,7 +219,7 @@ def test_lags_of_lines_are_found(library: Library, dtype: str) -> None:
         assert len(frame_of(library, array.reshape(-1))) < factor * len(frame_of(library, array)), name
 
 
-@NEEDS_LIBRARY
+@needs_library
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u4", "i8", "u8"])
 def test_bins_follow_each_other(library: Library, dtype: str) -> None:
     """Bins up to the largest number are found by a search in ascending order; one behind it would take all others."""

@@ -8,12 +8,11 @@ import struct
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from .decoder import decode, parse_header
 from .encoder import Block, Spec, code_value, residuals, write_frame
 from .library import Library, Request
-from .located import PATH
+from .located import PATH, needs_library
 
 PAGE = Path(__file__).parents[2] / "docs" / "format-example.md"
 
@@ -77,7 +76,7 @@ def test_error() -> None:
     assert error <= parse_header(frame_bytes()).bound
 
 
-@pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+@needs_library
 def test_library() -> None:
     assert PATH is not None
     library, frame = Library(PATH), frame_bytes()

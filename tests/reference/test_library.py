@@ -25,9 +25,9 @@ from . import (
 )
 from .decoder import decode, parse_header
 from .library import Library, LibraryError
-from .located import PATH
+from .located import needs_library
 
-pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+pytestmark = needs_library
 
 
 LEVELS = ("baseline", "avx2", "avx512")

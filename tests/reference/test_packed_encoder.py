@@ -18,11 +18,11 @@ from . import packed, packed_encoder
 from .decoder import HAS_SENTINEL, decode, parse_header
 from .encoder import DTYPE_CODES, Spec
 from .library import Library, Request
-from .located import PATH
+from .located import PATH, needs_library
 from .packed_writer import write_frame
 
 Array = NDArray[Any]
-pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+pytestmark = needs_library
 DTYPES = pytest.mark.parametrize("dtype", ["f4", "f8"])
 #: by tile shape: of a few tiles, ragged at all sides; 0 is the encoder's own choice
 DIMS = {0: (9000,), 1: (9000,), 2: (2, 70, 67), 3: (11, 19, 35), 4: (1100, 5)}

@@ -55,7 +55,7 @@ def test_damaged_frames(simt_environment: dict[str, str]) -> None:
 @pytest.mark.parametrize("seed", ["4", "5"])
 def test_much_damage(simt_environment: dict[str, str], seed: str) -> None:
     """Threads that find a frame damaged beside each other leave together: those left alone read anywhere."""
-    done = python(str(HERE / "damaged.py"), "12", environment={**simt_environment, "PYF_SIMT_SEED": seed})
+    done = python(str(HERE / "damaged.py"), "20", environment={**simt_environment, "PYF_SIMT_SEED": seed})
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert [line.split()[-2:] for line in done.stdout.splitlines()] == [["0", "differ"]] * 10
 
@@ -64,7 +64,7 @@ def test_golden_files(simt_environment: dict[str, str]) -> None:
     """The frames that every version and every processor writes."""
     done = python(
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/golden"),
-        *("-k", "test_library or test_encoder or test_h5repack"),
+        *("-k", "not test_reference_decoder"),  # without kernels
         environment={**simt_environment, "PYFILTER_BACKEND": "cuda"},
     )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -71,8 +71,10 @@ __device__ __forceinline__ void read_row_at(const std::uint8_t* row, T (&x)[32])
 }
 
 // Whether all values of a box are among [start, stop).
+template <int S>
 __device__ __forceinline__ bool is_inside(const Grid& g, const TileBox& box, std::uint64_t start, std::uint64_t stop) {
-  return box.first >= start && box.first + (std::uint64_t{box.inz - 1} * g.ny + box.iny - 1) * g.nx + box.inx <= stop;
+  const std::uint64_t last_plane = TileShape<S>::kZ == 1 ? 0 : box.inz - 1;
+  return box.first >= start && box.first + (last_plane * g.ny + box.iny - 1) * g.nx + box.inx <= stop;
 }
 
 // Stores the rows of a run of a plane or volume whose first column is x0. Each lane stores `kPer` neighbouring values
@@ -123,7 +125,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, con
       return;
     }
   } else if constexpr (S == kColumns) {
-    if (box.first >= start && box.first + std::uint64_t{box.iny - 1} * g.nx + box.inx <= stop) {
+    if (is_inside<S>(g, box, start, stop)) {
       // a run is a column of blocks, a row a block: a lane's position is the same in all
       if (x0 >= box.inx) return;
       const std::uint8_t* const from = rows + lane * sizeof(Value);
@@ -154,7 +156,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, con
       }
       return;
     }
-    if (is_inside(g, box, start, stop)) {
+    if (is_inside<S>(g, box, start, stop)) {
       if (aligned)
         store_run_rows<S, kPer>(g, rows, box, x0, to + (box.first - start));
       else
