@@ -23,21 +23,46 @@ class BinSearch {
   // Called by all threads of a team.
   template <class Team>
   PYF_MODEL void make(const Team& team, const BinModel& bins) {
+    bool quick = true;
     each(team, kSymbols + 8, [&](std::uint32_t s) {
       const bool has = s < bins.bins;
       lowest_[s] = has ? static_cast<U>(bins.lowest[s]) : static_cast<U>(~U{0});
       const bool all = !has || bins.bits[s] >= 8 * sizeof(U);
       most_[s] = all ? has ? static_cast<U>(~U{0}) : U{0} : static_cast<U>((U{1} << bins.bits[s]) - 1);
+      quick = quick && (!has || bins.bits[s] <= 56);
     });
     team.wait();
-    if (team.rank() == 0) set_keys(bins);
+    if (team.rank() == 0) {
+      zigzags_ = bins.zigzag;
+      count_ = bins.bins;
+      shift_ = 0;
+      base_ = 0;
+      if (!zigzags_ && count_ != 0) {  // signed order: equal cells from the lowest bin on
+        base_ = lowest_[0];
+        const int wide = bit_width(static_cast<U>(lowest_[count_ - 1] - base_)) - kKeyBits;
+        shift_ = wide > 0 ? static_cast<std::uint32_t>(wide) : 0;
+      }
+    }
     team.wait();
-    if (count_ == 0) each(team, kKeys, [&](std::uint32_t key) { first_[key] = 0; });
-    // first_: the last bin that begins at or before a key's numbers
     each(team, count_, [&](std::uint32_t s) {
-      const std::uint32_t end = s + 1 < count_ ? key_from(lowest_[s + 1]) : kKeys;
-      for (std::uint32_t key = s == 0 ? 0 : key_from(lowest_[s]); key < end; ++key)
+      key_[s] = s == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(key_from(lowest_[s]));
+    });
+    team.wait();
+    // bins that begin in one key's numbers
+    each(team, count_, [&](std::uint32_t s) { quick = quick && (s < 3 || key_[s] != key_[s - 2]); });
+    quick = !any_of(team, !quick);
+    if (team.rank() == 0) quick_ = quick;
+    // first_: the last bin that begins at or before a key's numbers
+    share(team, kKeys, [&](std::uint32_t begin, std::uint32_t end) {
+      std::uint32_t s = 0;
+      for (std::uint32_t above = count_; s + 1 < above;) {  // the last one up to `begin`
+        const std::uint32_t middle = (s + above) / 2;
+        (key_[middle] <= begin ? s : above) = middle;
+      }
+      for (std::uint32_t key = begin; key < end; ++key) {
+        while (s + 1 < count_ && key_[s + 1] <= key) ++s;
         first_[key] = static_cast<std::uint8_t>(s);
+      }
     });
     team.wait();
   }
@@ -58,13 +83,15 @@ class BinSearch {
   }
 
   KFN bool is_quick() const { return quick_; }
-  // The symbol of a difference. For the largest number it depends on quick_: the list ends with it.
-  KFN std::uint32_t symbol_of(std::uint32_t width, U difference) const {
-    std::uint32_t symbol = 0;
+  // The symbols of some differences, side by side. For the largest number a symbol depends on quick_: the list ends
+  // with it.
+  template <std::uint32_t kCount>
+  PYF_MODEL void find_each(std::uint32_t width, const U (&differences)[kCount],
+                           std::uint32_t (&symbols)[kCount]) const {
     with_kind([&]<bool Quick, bool Zigzags>() {
-      symbol = find<Quick, Zigzags>(to_bin_order<U>(Zigzags, width, difference)).symbol;
+      for (std::uint32_t k = 0; k < kCount; ++k)
+        symbols[k] = find<Quick, Zigzags>(to_bin_order<U>(Zigzags, width, differences[k])).symbol;
     });
-    return symbol;
   }
   // Calls work.operator()<Quick, Zigzags>() with the arguments of find().
   template <class Work>
@@ -79,27 +106,6 @@ class BinSearch {
   static constexpr int kKeyBits = 12;
   static constexpr std::uint32_t kKeys = 1u << kKeyBits;
 
-  KFN void set_keys(const BinModel& bins) {
-    zigzags_ = bins.zigzag;
-    count_ = bins.bins;
-    shift_ = 0;
-    base_ = 0;
-    quick_ = true;
-    if (count_ == 0) return;
-    for (std::uint32_t s = 0; s < count_; ++s) quick_ = quick_ && bins.bits[s] <= 56;
-    if (!zigzags_) {  // signed order: equal cells from the lowest bin on
-      base_ = lowest_[0];
-      const int wide = bit_width(static_cast<U>(lowest_[count_ - 1] - base_)) - kKeyBits;
-      shift_ = wide > 0 ? static_cast<std::uint32_t>(wide) : 0;
-    }
-    std::uint32_t begin = 0, together = 0;
-    for (std::uint32_t s = 1; s < count_; ++s) {
-      const std::uint32_t key = key_from(lowest_[s]);
-      together = key == begin && s > 1 ? together + 1 : 1;  // bins that begin in one key's numbers
-      quick_ = quick_ && together <= 2;
-      begin = key;
-    }
-  }
   template <bool Zigzags>
   KFN std::uint32_t key_of(U number) const {
     if constexpr (Zigzags) {  // a key for each number below 128, then 64 for each octave
@@ -122,6 +128,7 @@ class BinSearch {
 
   bool zigzags_, quick_;
   U base_, lowest_[kSymbols + 8], most_[kSymbols + 8];
+  std::uint16_t key_[kSymbols];  // key_from() of the bins
   std::uint32_t shift_, count_;
   std::uint8_t first_[kKeys];
 };

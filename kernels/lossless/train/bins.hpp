@@ -77,26 +77,37 @@ PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint3
     out.part[k] = {low, high, order.group(low, coarser)};
   });
   team.wait();
+  const std::uint32_t groups = place_chosen(
+      team, cuts,
+      [&](std::uint32_t begin, std::uint32_t end, const auto& note) {
+        for (std::uint32_t k = begin; k < end; ++k)
+          if (k == 0 || out.part[k].group != out.part[k - 1].group) note(k);
+      },
+      [&](std::uint32_t k, std::uint32_t place) { out.first[place] = k; });
+  if (team.rank() == 0) {
+    out.groups = groups;
+    out.first[groups] = cuts;
+  }
+  team.wait();
 }
 
-// Joins neighbouring parts of a group if that saves bits. `header`: the cost of a bin, in bits of the sample. Returns
-// the bits of the sample with one table. Called by a few threads.
+// Joins neighbouring parts of a group if that saves bits: the bits of its numbers with one table for the whole sample
+// are cost[] of the last part's end. `header`: the cost of a bin, in bits of the sample. Called by a few threads.
 template <class Few, std::uint32_t kMost>
-PYF_MODEL double join_parts(const Few& few, const CountLogs& logs, double header, SampleParts<kMost>& parts) {
+PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, std::uint32_t group,
+                          SampleParts<kMost>& parts) {
   const double log_of_total = logs(parts.total);
-  if (few.rank() == 0) parts.cost[0] = 0;
-  few.wait();
-  std::uint32_t of_group = 0;  // its first part
-  for (std::uint32_t end = 1; end <= parts.count; ++end) {
-    if (parts.part[end - 1].group != parts.part[of_group].group) of_group = end - 1;
+  const std::uint32_t first = parts.first[group], last = parts.first[group + 1];
+  for (std::uint32_t end = first + 1; end <= last; ++end) {
     const std::uint64_t high = parts.part[end - 1].high;
     const std::uint32_t upto = parts.before[end];
     double least = 1e300;
     std::uint32_t from = 0;
-    for (std::uint32_t back = 1 + few.rank(); back <= end - of_group; back += Few::kSize) {
+    for (std::uint32_t back = 1 + few.rank(); back <= end - first; back += Few::kSize) {
       const std::uint32_t begin = end - back, count = upto - parts.before[begin];
       const int beside = bit_width(high - parts.part[begin].low);
-      const double cost = parts.cost[begin] + count * (log_of_total - logs(count) + beside) + header;
+      const double before = begin == first ? 0 : parts.cost[begin];
+      const double cost = before + count * (log_of_total - logs(count) + beside) + header;
       from = cost < least ? begin : from;
       least = cost < least ? cost : least;
     }
@@ -109,20 +120,30 @@ PYF_MODEL double join_parts(const Few& few, const CountLogs& logs, double header
     }
     few.wait();
   }
-  return parts.cost[parts.count];
 }
-// The joined parts: sets joined[] if there are at most `most`. Returns their number. Called by one thread.
+// The bits of the sample with joined parts. Called by one thread.
 template <std::uint32_t kMost>
-PYF_MODEL std::uint32_t find_joined(const SampleParts<kMost>& parts, std::uint32_t most, JoinedPart* joined) {
+PYF_MODEL double joined_bits(const SampleParts<kMost>& parts) {
+  double bits = 0;
+  for (std::uint32_t group = 0; group < parts.groups; ++group) bits += parts.cost[parts.first[group + 1]];
+  return bits;
+}
+// Counts the joined parts of a group: parts.joined[]. Called by one thread, and so is the next one.
+template <std::uint32_t kMost>
+PYF_MODEL void count_joined(std::uint32_t group, SampleParts<kMost>& parts) {
   std::uint32_t count = 0;
-  for (std::uint32_t end = parts.count; end > 0; end = parts.from[end]) ++count;
-  if (count > most) return count;
-  std::uint32_t at = count;
-  for (std::uint32_t end = parts.count; end > 0; end = parts.from[end]) {
+  for (std::uint32_t end = parts.first[group + 1]; end > parts.first[group]; end = parts.from[end]) ++count;
+  parts.joined[group] = count;
+}
+// Lists them behind those of the groups before.
+template <std::uint32_t kMost>
+PYF_MODEL void list_joined(std::uint32_t group, const SampleParts<kMost>& parts, JoinedPart* joined) {
+  std::uint32_t at = 0;
+  for (std::uint32_t g = 0; g <= group; ++g) at += parts.joined[g];
+  for (std::uint32_t end = parts.first[group + 1]; end > parts.first[group]; end = parts.from[end]) {
     const std::uint32_t begin = parts.from[end];
     joined[--at] = {parts.part[begin].low, parts.part[end - 1].high, parts.before[end] - parts.before[begin]};
   }
-  return count;
 }
 
 // The highest offset of so many bits.
@@ -189,6 +210,9 @@ PYF_MODEL void set_levels(const Team& team, const BinOrder<U>& order, const Join
 }
 
 inline constexpr std::uint32_t kEqualParts = 192;
+// The bits of a bin: those it takes in the model and in up to 12 tables, and those of the sample that it saves by
+// chance.
+inline constexpr double kBitsOfBin = 220, kSavedByChance = 6;
 
 // Chooses bins for the sample of numbers in bin order. `part`: its share of all numbers.
 template <class U, class Team>
@@ -198,24 +222,25 @@ PYF_MODEL void choose_bins(const Team& team, const BinOrder<U>& order, double pa
   team.sort(space.sample, space.sampled, space.sorted);
   for (std::uint32_t coarser = 0; coarser < 8; ++coarser) {
     cut_sample(team, order, coarser, kEqualParts, space.sample, space.sampled, parts);
-    std::uint32_t groups = 0;
-    each(team, parts.count,
-         [&](std::uint32_t i) { groups += i == 0 || parts.part[i].group != parts.part[i - 1].group ? 1 : 0; });
-    if (sum_of(team, groups) <= 96) break;
+    if (parts.groups <= 96) break;
   }
   constexpr std::uint32_t kMostJoined = kMostBins * 2 / 3;  // the rest is for gaps between bins
-  team.with_few([&](const auto& few) {
-    std::uint32_t count = kMostJoined + 1;
-    for (double header = 220 * part; count > kMostJoined; header *= 2) {
-      join_parts(few, space.logs, header, parts);
-      count = few.joined(few.rank() == 0 ? find_joined(parts, kMostJoined, space.joined) : 0u,
-                         [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; });
-      few.wait();
-    }
-    if (few.rank() == 0) set_bins(order, space.joined, count, model);
-    few.wait();
-    set_levels(few, order, space.joined, count, space.sampled, model);
-  });
+  std::uint32_t count = kMostJoined + 1;
+  for (double header = kBitsOfBin * part + kSavedByChance; count > kMostJoined; header *= 2) {
+    team.each_of_few(parts.groups, [&](const auto& few, std::uint32_t group) {
+      join_group(few, space.logs, header, group, parts);
+      if (few.rank() == 0) count_joined(group, parts);
+    });
+    count = 0;
+    each(team, parts.groups, [&](std::uint32_t group) { count += parts.joined[group]; });
+    count = sum_of(team, count);
+  }
+  each(team, parts.groups, [&](std::uint32_t group) { list_joined(group, parts, space.joined); });
+  team.wait();
+  if (team.rank() == 0) set_bins(order, space.joined, count, model);
+  team.wait();
+  set_levels(team, order, space.joined, count, space.sampled, model);
+  team.wait();
 }
 
 PYF_END_TARGET

@@ -15,9 +15,9 @@ PYF_BEGIN_TARGET
 // Values of the runs that strides are rated on, at most; shifted copies of them.
 inline constexpr std::uint32_t kMostRated = 32 * SampledRuns::kRun, kMostShifts = 24;
 // Numbers of the samples that bins are chosen on. The first run is added to one run of three in 192.
-inline constexpr std::uint32_t kBinSample = 16384, kMostSample = 2 * kBinSample;
+inline constexpr std::uint32_t kBinSample = 8192, kMostSample = 2 * kBinSample;
 
-// Parts of a sorted sample, of neighbouring numbers, and the bits of the sample up to each.
+// Parts of a sorted sample, of neighbouring numbers. Parts of a group follow each other.
 struct SamplePart {
   std::uint64_t low, high;  // lowest and highest number
   std::int32_t group;       // a bin lies in one group
@@ -26,9 +26,11 @@ template <std::uint32_t kMost>
 struct SampleParts {
   std::uint32_t count, total;  // numbers of the sample
   SamplePart part[kMost];
-  std::uint32_t before[kMost + 1];  // numbers before each part
-  double cost[kMost + 1];           // of the numbers before it
-  std::uint32_t from[kMost + 1];    // the first part of the last joined one before it
+  std::uint32_t before[kMost + 1];         // numbers before each part
+  std::uint32_t groups, first[kMost + 1];  // the first part of each group; behind the last one: count
+  std::uint32_t joined[kMost];             // joined parts of each group
+  double cost[kMost + 1];                  // bits of the numbers of its group before it
+  std::uint32_t from[kMost + 1];           // the first part of the last joined one before it
 };
 // A sample of n numbers is cut at most 384 times for equal parts, 2 n / 3 and 2048 times around frequent ones, and at
 // its groups.

@@ -3,6 +3,7 @@
 // the format. For CPU and GPU.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -227,9 +228,15 @@ PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
     chunk.team.sort(space.sample, sampled, space.sorted);
     cut_sample(chunk.team, order, kWide, kEqualParts / 2, space.sample, sampled, space.rated_parts[c]);
   }
-  chunk.team.each_of_few(space.tried.count, [&](const auto& few, std::uint32_t c) {
-    const double bits = join_parts(few, space.logs, 12, space.rated_parts[c]);
-    if (few.rank() != 0) return;
+  const std::uint32_t tried = space.tried.count;
+  std::uint32_t most_groups = 0;
+  for (std::uint32_t c = 0; c < tried; ++c) most_groups = std::max(most_groups, space.rated_parts[c].groups);
+  chunk.team.each_of_few(most_groups * tried, [&](const auto& few, std::uint32_t i) {
+    auto& parts = space.rated_parts[i % tried];
+    if (i / tried < parts.groups) join_group(few, space.logs, 12, i / tried, parts);
+  });
+  each(chunk.team, tried, [&](std::uint32_t c) {
+    const double bits = joined_bits(space.rated_parts[c]);
     RatedStrides& one = space.tried.of[c];
     double fixed = 0;  // of a unit's first differences and of the model, times the sample's share
     for (std::uint32_t i = 0; i < one.strides.count; ++i)
@@ -237,6 +244,7 @@ PYF_MODEL void rate_strides(const Trained<T, Team>& chunk, NumberMap& map) {
     one.bits =
         rest + fixed * chunk.part() + one.begins + bits * static_cast<double>(rated) / static_cast<double>(sampled);
   });
+  chunk.team.wait();
   if (chunk.leads()) sort_candidates(space.tried, [](const RatedStrides& one) { return one.bits; });
   chunk.team.wait();
 }

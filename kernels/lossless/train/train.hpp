@@ -34,6 +34,8 @@ struct CountedStream {
   SomeRuns runs;
 
   KFN double part() const { return static_cast<double>(runs.values()) / static_cast<double>(chunk.count); }
+  // Whether the stream's model is only compared with others: fewer samples, and four levels as one, rank them as well.
+  KFN bool compares() const { return runs.every != 1; }
 
   // Calls work(first, count) for all runs, as many at a time as have memory. Their first values are in space.starts.
   template <class Work>
@@ -158,8 +160,9 @@ PYF_MODEL std::uint32_t sample_stream(const CountedStream<T, Team>& counted, boo
   const auto& chunk = counted.chunk;
   auto& space = *chunk.space;
   const SomeRuns& runs = counted.runs;
-  const std::uint32_t every = (runs.values() + kBinSample - 1) / kBinSample, length = runs.length(),
-                      of_run = (length + every - 1) / every, width = counted.model.map.width;
+  const std::uint32_t most = counted.compares() ? kBinSample / 2 : kBinSample, length = runs.length(),
+                      every = (runs.values() + most - 1) / most, of_run = (length + every - 1) / every,
+                      width = counted.model.map.width;
   // every `step`-th number of `count` runs
   const auto take = [&](std::uint32_t count, std::uint32_t step, std::uint32_t to) {
     const std::uint32_t of_one = (length + step - 1) / step;
@@ -262,12 +265,12 @@ PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, con
   auto& space = *chunk.space;
   const SomeRuns& runs = counted.runs;
   const BinnedParts& model = counted.model;
-  const std::uint32_t length = runs.length();
+  const std::uint32_t length = runs.length(), kept_levels = counted.compares() ? ~3u : ~0u;
   each(chunk.team, kBinLevels * kSymbols, [&](std::uint32_t i) { space.counts[i / kSymbols][i % kSymbols] = 0; });
   space.search.make(chunk.team, bins);
   const auto each_symbol = [&](std::uint32_t count, const auto& note) {
     const auto note_one = [&](std::uint32_t levels, std::uint32_t symbol) {
-      note(space.counts[(levels + 2) >> 2][symbol], symbol);
+      note(space.counts[(levels + 2) >> 2 & kept_levels][symbol], symbol);
     };
     if constexpr (Team::kSize == 1) {
       // Numbers of values that no grid reaches depend on where a part begins: such parts are not joined.
@@ -280,13 +283,18 @@ PYF_MODEL std::uint64_t count_symbols(const CountedStream<T, Team>& counted, con
       counted.with_sums([&]<NumberKind kKind>(const auto& sums) {
         each_in_rows(chunk.team, count, length, [&](std::uint32_t run, std::uint32_t i, std::uint32_t) {
           const auto at = static_cast<std::int64_t>(space.starts[run]) + i;
-          const auto symbol_at = [&](std::int64_t position) {
-            return space.search.symbol_of(map.width, counted.template number_at<kKind>(map, place, sums, position, i));
-          };
-          std::uint32_t levels = 0;
+          // numbers of the value and of its neighbours are loaded together
+          U numbers[kDistances + 1];
+          std::uint32_t distance[kDistances + 1] = {};
+          for (std::uint32_t k = 0; k <= kDistances; ++k) {
+            distance[k] = model.contexts && k < kDistances ? model.distance[k] : 0;
+            numbers[k] = counted.template number_at<kKind>(map, place, sums, at - distance[k], i);
+          }
+          std::uint32_t symbols[kDistances + 1], levels = 0;
+          space.search.find_each(map.width, numbers, symbols);
           for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k)
-            levels += at >= model.distance[k] ? bins.level[symbol_at(at - model.distance[k])] : 0;
-          note_one(levels, symbol_at(at));
+            levels += at >= distance[k] ? bins.level[symbols[k]] : 0;
+          note_one(levels, symbols[kDistances]);
         });
       });
     }

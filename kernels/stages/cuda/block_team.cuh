@@ -7,6 +7,7 @@
 #include <cstring>
 #include <cub/block/block_radix_sort.cuh>
 
+#include "core/bits.hpp"
 #include "stages/cuda/warp_sum.cuh"
 #include "stages/team.hpp"
 
@@ -52,7 +53,7 @@ struct WarpTeam {
 // Numbers that a thread block sorts at a time, by the registers of its threads.
 template <class U, std::uint32_t kThreadCount>
 struct TileOfSort {
-  static constexpr std::uint32_t kItems = 8, kNumbers = kItems * kThreadCount;
+  static constexpr std::uint32_t kItems = 9, kNumbers = kItems * kThreadCount;
   using Sort = cub::BlockRadixSort<U, static_cast<int>(kThreadCount), static_cast<int>(kItems)>;
 };
 
@@ -130,19 +131,26 @@ struct BlockTeam {
     for (std::uint32_t i = rank() / 32; i < count; i += kWarpCount) work(WarpTeam{}, i);
     wait();
   }
-  // Tiles are sorted one after the other. Then each number counts those of the other tiles that come before it.
+  // Tiles are sorted one after the other, by the bits that are used. Then each number counts those of the other tiles
+  // that come before it.
   template <class U>
   KFN void sort(U* numbers, std::uint32_t count, U* other) const {
     using Tile = TileOfSort<U, kThreadCount>;
     wait();
+    U used = 0;
+    for (std::uint32_t i = rank(); i < count; i += kSize) used |= numbers[i];
+    used = joined(used, [](U a, U b) { return a | b; });
+    const int bits = std::max(bit_width(used), 1);
+    const U last = static_cast<U>(~U{0}) >> (8 * static_cast<int>(sizeof(U)) - bits);
     PYF_DEVICE_ONLY(for (std::uint32_t from = 0; from < count; from += Tile::kNumbers) {
       U own[Tile::kItems];
       for (std::uint32_t k = 0; k < Tile::kItems; ++k) {
         const std::uint32_t i = from + k * kSize + threadIdx.x;
-        own[k] = i < count ? numbers[i] : static_cast<U>(~U{0});
+        own[k] = i < count ? numbers[i] : last;
       }
       __syncthreads();
-      typename Tile::Sort(*reinterpret_cast<typename Tile::Sort::TempStorage*>(space->sort)).SortBlockedToStriped(own);
+      typename Tile::Sort(*reinterpret_cast<typename Tile::Sort::TempStorage*>(space->sort))
+          .SortBlockedToStriped(own, 0, bits);
       for (std::uint32_t k = 0; k < Tile::kItems; ++k) {
         const std::uint32_t i = from + k * kSize + threadIdx.x;
         if (i < count) numbers[i] = own[k];

@@ -17,9 +17,9 @@ class BlockRadixSort {
   };
   explicit BlockRadixSort(TempStorage& room) : room_(room) {}
 
-  void SortBlockedToStriped(Key (&keys)[kItems]) {
+  void SortBlockedToStriped(Key (&keys)[kItems], int first_bit, int end_bit) {
     Value none[kItems];
-    SortBlockedToStriped(keys, none, 0, 8 * sizeof(Key));
+    SortBlockedToStriped(keys, none, first_bit, end_bit);
   }
 
   void SortBlockedToStriped(Key (&keys)[kItems], Value (&values)[kItems], int first_bit, int end_bit) {
