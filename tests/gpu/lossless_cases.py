@@ -64,6 +64,23 @@ def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator)
     return walk.astype(dtype) if dtype.kind == "f" else np.int64(walk).astype(dtype)
 
 
+def long_units(rng: np.random.Generator) -> Iterator[Array]:
+    """Chunks of units of 131 072 values or more, which several warps encode: numbers of each kind, two streams, NaN."""
+    mostly = np.where(rng.random(270_000) < 0.98, 0, rng.normal(size=270_000))
+    yield mostly.astype(np.float32)
+    yield mostly.reshape(2, 300, 450)
+    yield np.round(mostly[:140_000] * 7).astype(np.int16)
+    changes = np.where(rng.random(200_000) < 0.05, 9 * rng.normal(size=200_000), 0)
+    hundredths = np.round(np.cumsum(changes), 2)
+    hundredths[65_000:66_000] = np.inf  # no grid reaches them, nor the value before the second part
+    yield hundredths.astype(np.float32)
+    hundredths[::501] += 1e-3
+    yield hundredths.astype(np.float32)
+    x, y, z = np.indices((14, 200, 100))
+    yield (np.sin(x / 9) * 40 + np.sin(y / 30) * np.cos(z / 20) * 30).astype(np.float32)
+    yield np.full(262_144, 3.5, np.float32)
+
+
 def binned(quick: bool, every: int) -> Iterator[Group]:
     """Chunks alone and in batches, frames whole and in part."""
     rng = np.random.default_rng(31)
@@ -73,6 +90,10 @@ def binned(quick: bool, every: int) -> Iterator[Group]:
     cases = itertools.product(shapes, KINDS, fields.BASE_DTYPES)
     for i, (shape, kind, name) in enumerate(itertools.islice(cases, 0, None, every)):
         group.check(make(kind, shape, name, rng), RATIO, copies=3 if i % 5 == 0 else 1)
+    yield group
+    group = Group("lossless with bins, long units")
+    for values in long_units(rng):
+        group.check(values, RATIO, copies=2)
     yield group
     group = Group("lossless with bins, batches and made frames")
     for name, (kinds, shape) in itertools.product(

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "lossless/cuda/encode_unit.cuh"
+#include "lossless/cuda/encode_units.cuh"
 #include "lossless/cuda/place_units.cuh"
 #include "lossless/cuda/train.cuh"
 #include "stages/cuda/launch.cuh"

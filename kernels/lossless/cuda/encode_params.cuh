@@ -10,13 +10,14 @@
 #include "lossless/bin_search.hpp"
 #include "lossless/binned_write.hpp"
 #include "lossless/train/number_values.hpp"
+#include "lossless/train/runs.hpp"
 #include "stages/cuda/coded_entry.cuh"
 #include "stages/cuda/params.cuh"
 
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kTrainThreads = 512;
-inline constexpr std::uint32_t kUnitWarps = 8;  // of a thread block that encodes; each encodes a unit
+inline constexpr std::uint32_t kUnitWarps = 8;  // of a thread block that encodes; each encodes a part of a unit
 
 struct BinOfSymbol {
   std::uint8_t bits, level;
@@ -68,13 +69,41 @@ struct BinnedEncode {
   void *numbers, *remainders;
   std::uint8_t* levels;
   std::uint16_t* symbols[2];
-  std::uint32_t* offsets[2];  // of each unit: offset_words()
+  std::uint32_t* offsets[2];  // of each part of a unit: offset_words()
 };
 
-// Words before the offsets of unit number `unit`, which begins at value `first`.
+// Long units are encoded in parts, by a warp each. The parts of a chunk are as many as its units of usual size, or
+// fewer. A unit's are 1, 2 or 4.
+struct PartOfUnit {
+  bool exists;
+  std::uint32_t number, unit, part, parts;  // number: of the unit's first part, in the chunk
+};
+struct PartsOfUnits {
+  std::uint64_t unit_values, values;
+  std::uint32_t of_unit;
+
+  __device__ __forceinline__ PartsOfUnits(std::uint64_t values_of_unit, std::uint64_t all)
+      : unit_values(values_of_unit), values(all), of_unit(parts_of(values_of_unit)) {}
+  // Part number `i` of the chunk.
+  __device__ __forceinline__ PartOfUnit part(std::uint32_t i) const {
+    const std::uint32_t unit = i / of_unit, first = unit * of_unit;
+    const std::uint64_t start = unit * unit_values;
+    if (start >= values) return {};
+    const std::uint32_t parts = values - start < unit_values ? parts_of(values - start) : of_unit;
+    return {i - first < parts, first, unit, i - first, parts};
+  }
+
+ private:
+  __device__ __forceinline__ static std::uint32_t parts_of(std::uint64_t count) {
+    static_assert(kMostUnitValues == 4 * kUsualUnitValues && kUnitWarps % 4 == 0);
+    return count >= 4 * kUsualUnitValues ? 4 : count >= 2 * kUsualUnitValues ? 2 : 1;
+  }
+};
+
+// Words before the offsets of part number `part`, which begins at value `first`.
 template <class U>
-__host__ __device__ constexpr std::uint64_t offset_words(std::uint64_t first, std::uint64_t unit) {
-  return (first * (sizeof(U) + 1) + 3) / 4 + 4 * unit;
+__host__ __device__ constexpr std::uint64_t offset_words(std::uint64_t first, std::uint64_t part) {
+  return (first * (sizeof(U) + 1) + 3) / 4 + 4 * part;
 }
 
 // Launchers of the kernels for values of a width.

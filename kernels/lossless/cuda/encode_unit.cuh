@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units of effort "ratio" (docs/format.md, sections 15.3 and 15.4), encoded by a warp each with a thread for each lane;
-// cpu/bin_streams.hpp is the same lane by lane. Forwards it finds symbols, and writes offsets; backwards it writes
-// words, which replace the symbols.
+// Units of effort "ratio" (docs/format.md, sections 15.3 and 15.4), encoded with a thread for each lane;
+// cpu/bin_streams.hpp is the same lane by lane. Forwards a warp finds symbols of a part of a unit, and writes offsets;
+// backwards one warp writes the words of the unit, which replace the symbols.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "core/wire.hpp"
 #include "lossless/cuda/encode_params.cuh"
+#include "lossless/cuda/offset_writer.cuh"
 #include "lossless/train/number_values.hpp"
 #include "lossless/train/runs.hpp"
 #include "stages/cuda/warp_sum.cuh"
@@ -16,61 +17,18 @@
 
 namespace pyfilter::cuda {
 
-// Words of offsets that wait in shared memory, at most: what steps leave, and a step of 64 bits and an escape's symbol
-// in each lane.
-inline constexpr std::uint32_t kWaitingWords = 32, kStepWords = kWaitingWords + (kEscapeBits + 64) + 1;
+// What a warp leaves of its part of a stream: the bits of offsets, the symbol that all values have if any is, or none.
+struct CodedPart {
+  static constexpr std::uint32_t kNoSymbol = ~0u;
+
+  std::uint32_t bits, same;
+};
 
 template <class U>
 struct UnitSpace {
   EncodedBins<U> bins;
+  CodedPart parts[kUnitWarps];
   std::uint32_t staged[kUnitWarps][kStepWords + 3];  // a lane may add zeros behind its bits
-};
-
-// Writes bits that the lanes of a warp have, in the order of lanes.
-template <class U>
-struct OffsetWriter {
-  std::uint32_t* words;   // of the unit
-  std::uint32_t* staged;  // bits that wait; zeros behind them
-  std::uint32_t at, before;
-
-  __device__ __forceinline__ void start(std::uint32_t* to, std::uint32_t* memory) {
-    words = to;
-    staged = memory;
-    at = before = 0;
-    for (std::uint32_t i = threadIdx.x % 32; i < kStepWords + 3; i += 32) staged[i] = 0;
-    __syncwarp();
-  }
-  // Writes the low `count` bits of value and, from bit 64 on, `more`.
-  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count) {
-    const std::uint32_t upto = sum_upto(count), all = __shfl_sync(kAllLanes, upto, 31);
-    if (count != 0) {
-      const std::uint32_t bit = before + upto - count, shift = bit % 32;
-      std::uint32_t* const to = staged + bit / 32;
-      const auto low = static_cast<std::uint32_t>(value), high = static_cast<std::uint32_t>(value >> 32);
-      atomicOr(to, low << shift);
-      if (shift + count > 32) atomicOr(to + 1, __funnelshift_l(low, high, shift));
-      if (shift + count > 64) atomicOr(to + 2, __funnelshift_l(high, more, shift));
-      if (sizeof(U) == 8 && shift + count > 96) atomicOr(to + 3, __funnelshift_l(more, 0, shift));
-    }
-    before += all;
-    if (before >= 32 * kWaitingWords) flush();
-  }
-  __device__ __forceinline__ void flush() {
-    __syncwarp();
-    const std::uint32_t whole = before / 32, rest = staged[whole];
-    for (std::uint32_t i = threadIdx.x % 32; i < whole; i += 32) words[at + i] = staged[i];
-    __syncwarp();
-    for (std::uint32_t i = threadIdx.x % 32; i <= whole; i += 32) staged[i] = i == 0 ? rest : 0;
-    __syncwarp();
-    at += whole;
-    before %= 32;
-  }
-  // Returns the number of bytes.
-  __device__ __forceinline__ std::uint32_t finish() {
-    flush();
-    if (before != 0 && threadIdx.x % 32 == 0) words[at] = staged[0];
-    return 4 * at + (before + 7) / 8;
-  }
 };
 
 template <class T>
@@ -83,20 +41,26 @@ struct UnitEncoder {
   std::uint64_t unit_number, first;  // among all units and values that have memory
   const std::uint8_t* values;
   std::uint32_t count, stored, lane, warp, sums;
+  std::uint32_t part, parts;    // this warp's of the unit
+  std::uint64_t offset_number;  // of the unit's first part
+  OffsetWriter<U> offsets;
   std::uint32_t sum[kMostSets];  // of the strides in a set
   U* numbers;
   U* remainders;
 
   __device__ __forceinline__ UnitEncoder(const BinnedEncode& of, const TrainedChunk<U>& chunk, UnitSpace<U>& shared,
-                                         std::uint32_t number, std::uint32_t unit)
+                                         std::uint32_t number, const PartOfUnit& own)
       : job(of),
         trained(chunk),
         space(shared),
-        unit_number(std::uint64_t{number} * of.most_units + unit),
+        unit_number(std::uint64_t{number} * of.most_units + own.unit),
         lane(threadIdx.x % 32),
-        warp(threadIdx.x / 32) {
+        warp(threadIdx.x / 32),
+        part(own.part),
+        parts(own.parts),
+        offset_number(std::uint64_t{number} * of.most_units + own.number) {
     const BinnedParts& model = trained.model;
-    const std::uint64_t start = std::uint64_t{unit} * model.unit_values, left = job.values - start;
+    const std::uint64_t start = std::uint64_t{own.unit} * model.unit_values, left = job.values - start;
     first = number * job.values + start;
     values = job.base.values + (job.first_chunk + number) * job.base.value_stride + start * sizeof(T);
     count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values;
@@ -113,15 +77,33 @@ struct UnitEncoder {
   __device__ __forceinline__ U bits_at(std::uint32_t i) const {
     return static_cast<U>(reinterpret_cast<const T*>(values)[i]);
   }
-  // Numbers of all values, unless they are patterns.
+  // The first of `all` values that part `i` has: a multiple of 32.
+  __device__ __forceinline__ std::uint32_t begin_of(std::uint32_t i, std::uint32_t all) const {
+    return min(((all + parts - 1) / parts + 31) / 32 * 32 * i, all);
+  }
+  // The number of the last value before value `end`, a multiple of 32, that a grid reaches; 0 if there is none.
+  __device__ __forceinline__ U reached_before(const NumberMap& map, std::uint32_t end) const {
+#pragma unroll 1
+    while (end != 0) {
+      end -= 32;
+      U own = 0;
+      const bool reached = nearest_grid_number(map, bits_at(end + lane), own);
+      const std::uint32_t all = __ballot_sync(kAllLanes, reached ? 1 : 0);
+      if (all != 0) return __shfl_sync(kAllLanes, own, 31 - __clz(static_cast<int>(all)));
+    }
+    return 0;
+  }
+  // Numbers of the part's values, unless they are patterns.
   __device__ __forceinline__ void find_numbers() {
     const NumberMap map = trained.model.map;
     if (map.kind == NumberKind::pattern) return;
     const FindPlace<U> place{trained.dictionary, trained.places, map.width};
+    const std::uint32_t begin = begin_of(part, count), end = begin_of(part + 1, count);
     with_number_kind(map.kind, [&]<NumberKind kKind>() {
-      U before = 0;  // the last number so far of a value that the grid reaches
+      // the last number so far of a value that the grid reaches
+      U before = kKind == NumberKind::grid ? reached_before(map, begin) : 0;
 #pragma unroll 1
-      for (std::uint32_t from = 0; from < count; from += 32) {
+      for (std::uint32_t from = begin; from < end; from += 32) {
         const std::uint32_t i = from + lane;
         const U bits = i < count ? bits_at(i) : 0;
         if constexpr (kKind == NumberKind::grid) {
@@ -179,38 +161,57 @@ struct UnitEncoder {
     return wrapped(map.width, x);
   }
 
-  // Finds the symbols of a stream, and writes offsets. Returns whether all symbols are the first one, without offsets.
+  __device__ __forceinline__ std::uint32_t* offsets_of(std::uint32_t stream, std::uint32_t i,
+                                                       std::uint32_t coded) const {
+    return job.offsets[stream] + offset_words<U>(first + begin_of(i, coded), offset_number + i);
+  }
+  // Sets the levels of the part's values, so that other parts know them before any symbol is coded.
   template <bool Quick, class Source>
-  __device__ __forceinline__ bool code_symbols(std::uint32_t stream, std::uint32_t coded, const Source& source,
-                                               std::uint32_t* offset_bytes) {
+  __device__ __forceinline__ void find_levels(std::uint32_t coded, const Source& source) {
+    if (!trained.model.contexts) return;
+    const std::uint32_t width = trained.model.map.width, end = begin_of(part + 1, coded);
+#pragma unroll 2
+    for (std::uint32_t i = begin_of(part, coded) + lane; i < end; i += 32) {
+      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(source.load(i)));
+      const auto found = space.bins.search.template find<Quick, Source::kZigzags>(number);
+      job.levels[first + i] = space.bins.of_symbol[found.symbol].level;
+    }
+  }
+  // Finds the symbols of the part's values, and writes their offsets.
+  template <bool Quick, class Source>
+  __device__ __forceinline__ void code_symbols(std::uint32_t stream, std::uint32_t coded, const Source& source) {
     const BinnedParts& model = trained.model;
-    const std::uint32_t width = model.map.width;
+    const std::uint32_t width = model.map.width, begin = begin_of(part, coded), end = begin_of(part + 1, coded);
+    const bool known = parts != 1;  // levels are
     std::uint8_t* const levels = job.levels + first;
     std::uint16_t* const symbols = job.symbols[stream] + first;
-    OffsetWriter<U> offsets;
-    offsets.start(job.offsets[stream] + offset_words<U>(first, unit_number), space.staged[warp]);
-    std::uint32_t distance[kDistances], far = 0;
+    offsets.start(offsets_of(stream, part, coded), space.staged[warp]);
+    std::uint32_t distance[kDistances];
+    bool ahead = model.contexts;  // levels of neighbours are loaded a step ahead
 #pragma unroll
     for (std::uint32_t k = 0; k < kDistances; ++k) {
-      distance[k] = model.contexts ? model.distance[k] : 0;
-      far = max(far, distance[k]);
+      distance[k] = model.contexts ? model.distance[k] : ~0u;
+      ahead = ahead && (known || distance[k] >= 64);
     }
-    std::uint32_t same = 0;
-    bool uniform = true;
-    auto parts = source.load(lane);
-    // kUsual: all lanes have a value and neighbours
-    const auto code = [&]<bool kUsual>(std::uint32_t from) {
-      const std::uint32_t i = from + lane;
-      const bool active = kUsual || i < coded;
-      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(parts));
-      parts = source.load(i + 32);  // it arrives while this step is coded
-      std::uint32_t level = 0;
-      if (far != 0) {
+    std::uint32_t around[kDistances] = {};
+    const auto load_levels = [&](std::uint32_t i) {
 #pragma unroll
-        for (std::uint32_t k = 0; k < kDistances; ++k)
-          if (kUsual || (active && i >= distance[k])) level += levels[i - distance[k]];
-        level = (level + 2) / 4;
-      }
+      for (std::uint32_t k = 0; k < kDistances; ++k)
+        around[k] = i < coded && i >= distance[k] ? levels[i - distance[k]] : 0;
+    };
+    std::uint32_t same = CodedPart::kNoSymbol;
+    auto loaded = source.load(begin + lane);
+    if (ahead) load_levels(begin + lane);
+    // kFull: all lanes have a value
+    const auto code = [&]<bool kFull>(std::uint32_t from) {
+      const std::uint32_t i = from + lane;
+      const bool active = kFull || i < coded;
+      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(loaded));
+      if (!ahead) load_levels(i);
+      const std::uint32_t level = (around[0] + around[1] + around[2] + around[3] + 2) / 4;
+      // what arrives while this step is coded
+      loaded = source.load(i + 32);
+      if (ahead) load_levels(i + 32);
       const std::uint32_t table = space.bins.table_of_level[level] * kSymbols;
       std::uint32_t bits = 0, more = 0, symbol = 0;
       std::uint64_t out = 0;
@@ -220,7 +221,7 @@ struct UnitEncoder {
         const BinOfSymbol bin = space.bins.of_symbol[symbol];
         bits = bin.bits;
         out = found.offset;
-        levels[i] = bin.level;
+        if (!known) levels[i] = bin.level;
         if (symbol >= space.bins.bins || space.bins.entries[table + symbol].frequency() == 0) {
           more = static_cast<std::uint32_t>(out >> (64 - kEscapeBits));
           out = out << kEscapeBits | symbol;
@@ -229,22 +230,21 @@ struct UnitEncoder {
         }
         symbols[i] = static_cast<std::uint16_t>(table + symbol);
       }
-      if (uniform) {
-        if (from == 0) same = __shfl_sync(kAllLanes, symbol, 0);
-        uniform = __all_sync(kAllLanes, !active || symbol == same ? 1 : 0) != 0;
-      }
+      if (from == begin) same = __shfl_sync(kAllLanes, symbol, 0);
+      if (same != CodedPart::kNoSymbol && __any_sync(kAllLanes, active && symbol != same ? 1 : 0))
+        same = CodedPart::kNoSymbol;
       offsets.put(out, more, bits);
       __syncwarp();  // orders levels
     };
 #pragma unroll 1
-    for (std::uint32_t from = 0; from < coded; from += 32)
-      if (from >= far && from + 32 <= coded)
+    for (std::uint32_t from = begin; from < end; from += 32)
+      if (from + 32 <= coded)
         code.template operator()<true>(from);
       else
         code.template operator()<false>(from);
-    *offset_bytes = offsets.finish();
+    if (lane == 0) space.parts[warp] = {32 * offsets.at + offsets.before, same};
+    if (part != 0) offsets.finish();
     __syncwarp();
-    return uniform && *offset_bytes == 0 && same != kEscape;
   }
 
   // Writes the words of a stream downwards from the end of its symbols. Returns their number.
@@ -273,17 +273,22 @@ struct UnitEncoder {
     return coded - end;
   }
 
-  // Encodes a stream. Returns the bytes behind its head.
-  template <class Source>
-  __device__ __forceinline__ std::uint32_t encode_stream(std::uint32_t stream, std::uint32_t coded,
-                                                         const Source& source, StreamHead& head) {
+  // Joins the parts of a stream. Returns the bytes behind its head. Called by the warp of the first part.
+  __device__ __forceinline__ std::uint32_t join_parts(std::uint32_t stream, StreamHead& head) {
+    const std::uint32_t coded = stream == 0 ? count - stored : count;
     head = {kUniformStream, 0};
     if (coded == 0) return 0;
-    std::uint32_t offset_bytes = 0;
-    const bool uniform = space.bins.search.is_quick() ? code_symbols<true>(stream, coded, source, &offset_bytes)
-                                                      : code_symbols<false>(stream, coded, source, &offset_bytes);
-    if (uniform) {
-      head.words = kUniformStream | (job.symbols[stream][first] % kSymbols);
+    const std::uint32_t same = space.parts[warp].same;
+    bool uniform = same < kEscape;
+    for (std::uint32_t i = 1; i < parts; ++i) {
+      const CodedPart other = space.parts[warp + i];
+      uniform = uniform && other.same == same;
+      offsets.append(offsets_of(stream, i, coded), other.bits);
+    }
+    const std::uint32_t offset_bytes = (offsets.finish() + 7) / 8;
+    __syncwarp();
+    if (uniform && offset_bytes == 0) {
+      head.words = kUniformStream | same;
       return 0;
     }
     head = {write_words(stream, coded), offset_bytes};
@@ -302,6 +307,7 @@ struct UnitEncoder {
     __device__ __forceinline__ U value(const Parts<kPattern, kSets>& parts) const {
       return unit.difference<kPattern, kSets>(map, parts);
     }
+    __device__ __forceinline__ U first(std::uint32_t i) const { return value(unit.load_parts<kPattern, kSets>(i)); }
   };
   struct Remainders {
     static constexpr bool kZigzags = true;
@@ -319,69 +325,60 @@ struct UnitEncoder {
     __device__ __forceinline__ U value(Held held) const { return held.own - held.before; }
   };
 
-  template <bool kPattern, std::uint32_t kSets>
-  __device__ __forceinline__ std::uint32_t encode_differences(StreamHead& head) {
+  // Calls work.operator()<Quick>(coded, source) with what a stream codes.
+  template <class Work>
+  __device__ __forceinline__ void with_source(std::uint32_t stream, const Work& work) {
     const NumberMap map = trained.model.map;
-    auto* const kept = static_cast<T*>(job.first_differences) + kMostStored * unit_number;
-    if (lane < stored) kept[lane] = static_cast<T>(difference<kPattern, kSets>(map, load_parts<kPattern, kSets>(lane)));
-    return stored * static_cast<std::uint32_t>(sizeof(T)) +
-           encode_stream(0, count - stored, Differences<kPattern, kSets>{*this, map}, head);
+    const std::uint32_t coded = stream == 0 ? count - stored : count;
+    const auto on = [&](const auto& source) {
+      if (space.bins.search.is_quick())
+        work.template operator()<true>(coded, source);
+      else
+        work.template operator()<false>(coded, source);
+    };
+    const auto on_differences = [&]<bool kPattern>() {
+      if (sums == 1)
+        on(Differences<kPattern, 1>{*this, map});
+      else if (sums == 2)
+        on(Differences<kPattern, 2>{*this, map});
+      else if (sums == 4)
+        on(Differences<kPattern, 4>{*this, map});
+      else
+        on(Differences<kPattern, kMostSets>{*this, map});
+    };
+    if (coded == 0) return;
+    if (stream != 0)
+      on(Remainders{*this, map.changes});
+    else if (map.kind == NumberKind::pattern)
+      on_differences.template operator()<true>();
+    else
+      on_differences.template operator()<false>();
   }
-  template <bool kPattern>
-  __device__ __forceinline__ std::uint32_t encode_differences(StreamHead& head) {
-    if (sums == 1) return encode_differences<kPattern, 1>(head);
-    if (sums == 2) return encode_differences<kPattern, 2>(head);
-    if (sums == 4) return encode_differences<kPattern, 4>(head);
-    return encode_differences<kPattern, kMostSets>(head);
+  // The steps that all warps of a unit take, one after the other.
+  __device__ __forceinline__ void find_levels(std::uint32_t stream) {
+    with_source(stream,
+                [&]<bool Quick>(std::uint32_t coded, const auto& source) { find_levels<Quick>(coded, source); });
   }
-  __device__ __forceinline__ std::uint32_t encode_first(StreamHead& head) {
-    find_numbers();
-    return trained.model.map.kind == NumberKind::pattern ? encode_differences<true>(head)
-                                                         : encode_differences<false>(head);
+  __device__ __forceinline__ void code_part(std::uint32_t stream) {
+    with_source(stream, [&]<bool Quick>(std::uint32_t coded, const auto& source) {
+      code_symbols<Quick>(stream, coded, source);
+    });
   }
-  __device__ __forceinline__ std::uint32_t encode_remainders(StreamHead& head) {
-    return encode_stream(1, count, Remainders{*this, trained.model.map.changes}, head);
+  // Keeps the first differences. Returns their bytes.
+  __device__ __forceinline__ std::uint32_t keep_first() {
+    const NumberMap map = trained.model.map;
+    if (lane < stored) {
+      U x = 0;
+      for (std::uint32_t set = 0; set < sums; ++set) {
+        if (lane < sum[set]) continue;
+        const std::uint32_t i = lane - sum[set];
+        const U number = map.kind == NumberKind::pattern ? ordered(map, bits_at(i)) : numbers[i];
+        x = is_subtracted(set) ? x - number : x + number;
+      }
+      static_cast<T*>(job.first_differences)[kMostStored * unit_number + lane] = static_cast<T>(wrapped(map.width, x));
+    }
+    return stored * static_cast<std::uint32_t>(sizeof(T));
   }
 };
-
-// Copies the tables of a stream to shared memory.
-template <class U>
-__device__ __forceinline__ void load_bins(const EncodedBins<U>& from, UnitSpace<U>& space) {
-  __syncthreads();
-  for (std::uint32_t i = threadIdx.x; i < sizeof from / 4; i += 32 * kUnitWarps)
-    reinterpret_cast<std::uint32_t*>(&space.bins)[i] = reinterpret_cast<const std::uint32_t*>(&from)[i];
-  __syncthreads();
-}
-
-template <class T>
-static __global__ void __launch_bounds__(32 * kUnitWarps, 4)
-    encode_units_kernel(const __grid_constant__ BinnedEncode job) {
-  using U = NumberOf<T>;
-  extern __shared__ uint4 shared_memory[];
-  auto& space = *reinterpret_cast<UnitSpace<U>*>(shared_memory);
-  auto* const all_trained = static_cast<TrainedChunk<U>*>(job.trained) + job.first_chunk;
-  if (blockIdx.x < job.chunk_count) {  // it writes a model, which takes as long as a unit
-    TrainedChunk<U>& own = all_trained[blockIdx.x];
-    if (threadIdx.x == 0) own.text_bytes = static_cast<std::uint32_t>(write_binned_model(own.model, own.text));
-    return;
-  }
-  const std::uint32_t groups = (job.most_units + kUnitWarps - 1) / kUnitWarps, block = blockIdx.x - job.chunk_count,
-                      number = block / groups, group = block % groups, unit = group * kUnitWarps + threadIdx.x / 32;
-  const TrainedChunk<U>& trained = all_trained[number];
-  const std::uint64_t unit_values = trained.model.unit_values, units = (job.values + unit_values - 1) / unit_values;
-  if (group * kUnitWarps >= units) return;
-  const bool has_remainders = trained.model.map.remainders, active = unit < units;
-  load_bins(trained.streams[0], space);
-  UnitEncoder<T> encoder(job, trained, space, number, active ? unit : 0);
-  EncodedUnit done = {};
-  if (active) done.bytes = static_cast<std::uint32_t>(kStreamHead) + encoder.encode_first(done.heads[0]);
-  if (has_remainders) {
-    load_bins(trained.streams[1], space);
-    if (active) done.bytes += static_cast<std::uint32_t>(kStreamHead) + encoder.encode_remainders(done.heads[1]);
-  }
-  if (!active || encoder.lane != 0) return;
-  done.bytes = (done.bytes + 3) / 4 * 4;
-  job.units[encoder.unit_number] = done;
-}
 
 }  // namespace pyfilter::cuda

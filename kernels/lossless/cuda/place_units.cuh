@@ -114,6 +114,8 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
                       number = std::uint64_t{local} * job.most_units + unit, left = job.values - first_value;
   const std::uint32_t count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values,
                       streams = model.map.remainders ? 2 : 1, stored = min(model.stored_first(), count);
+  const std::uint64_t part =
+      std::uint64_t{local} * job.most_units + std::uint64_t{unit} * PartsOfUnits(model.unit_values, job.values).of_unit;
   UnitParts parts;
   parts.add(done[unit].heads, static_cast<std::uint32_t>(kStreamHead) * streams);
   parts.add(static_cast<const T*>(job.first_differences) + kMostStored * number,
@@ -125,7 +127,7 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
     const std::uint32_t coded = s == 0 ? count - stored : count;
     parts.add(job.states + 64 * number + 32 * s, 4 * kLaneCount);
     parts.add(job.symbols[s] + first + (coded - head.words), 2 * head.words);
-    parts.add(job.offsets[s] + offset_words<U>(first, number), head.offset_bytes);
+    parts.add(job.offsets[s] + offset_words<U>(first, part), head.offset_bytes);
   }
   place_unit(parts, reinterpret_cast<std::uint32_t*>(payload + start) + before, own.bytes / 4);
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Offsets of numbers in their bins (docs/format.md, section 15.4), written by a warp: bits that wait in shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "lossless/binned_model.hpp"
+#include "stages/cuda/warp_sum.cuh"
+
+namespace pyfilter::cuda {
+
+// Words of offsets that wait in shared memory, at most: what steps leave, and a step of 64 bits and an escape's symbol
+// in each lane.
+inline constexpr std::uint32_t kWaitingWords = 32, kStepWords = kWaitingWords + (kEscapeBits + 64) + 1;
+
+// Writes bits that the lanes of a warp have, in the order of lanes.
+template <class U>
+struct OffsetWriter {
+  std::uint32_t* words;   // of the unit
+  std::uint32_t* staged;  // bits that wait; zeros behind them
+  std::uint32_t at, before;
+
+  __device__ __forceinline__ void start(std::uint32_t* to, std::uint32_t* memory) {
+    words = to;
+    staged = memory;
+    at = before = 0;
+    for (std::uint32_t i = threadIdx.x % 32; i < kStepWords + 3; i += 32) staged[i] = 0;
+    __syncwarp();
+  }
+  // Writes the low `count` bits of value and, from bit 64 on, `more`.
+  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count) {
+    const std::uint32_t upto = sum_upto(count), all = __shfl_sync(kAllLanes, upto, 31);
+    if (count != 0) {
+      const std::uint32_t bit = before + upto - count, shift = bit % 32;
+      std::uint32_t* const to = staged + bit / 32;
+      const auto low = static_cast<std::uint32_t>(value), high = static_cast<std::uint32_t>(value >> 32);
+      atomicOr(to, low << shift);
+      if (shift + count > 32) atomicOr(to + 1, __funnelshift_l(low, high, shift));
+      if (shift + count > 64) atomicOr(to + 2, __funnelshift_l(high, more, shift));
+      if (sizeof(U) == 8 && shift + count > 96) atomicOr(to + 3, __funnelshift_l(more, 0, shift));
+    }
+    before += all;
+    if (before >= 32 * kWaitingWords) flush();
+  }
+  __device__ __forceinline__ void flush() {
+    __syncwarp();
+    const std::uint32_t whole = before / 32, rest = staged[whole];
+    for (std::uint32_t i = threadIdx.x % 32; i < whole; i += 32) words[at + i] = staged[i];
+    __syncwarp();
+    for (std::uint32_t i = threadIdx.x % 32; i <= whole; i += 32) staged[i] = i == 0 ? rest : 0;
+    __syncwarp();
+    at += whole;
+    before %= 32;
+  }
+  // Appends bits that another warp has written, at `from` or later in the same memory.
+  __device__ __forceinline__ void append(const std::uint32_t* from, std::uint32_t bits) {
+#pragma unroll 1
+    for (std::uint32_t bit = 0; bit < bits; bit += 32 * 32) {
+      const std::uint32_t own = bit + 32 * (threadIdx.x % 32), left = own < bits ? bits - own : 0;
+      const std::uint32_t word = left != 0 ? from[own / 32] : 0;
+      __syncwarp();  // words that this may replace have been read
+      put(word, 0, left < 32 ? left : 32);
+    }
+  }
+  // Returns the number of bits.
+  __device__ __forceinline__ std::uint32_t finish() {
+    flush();
+    if (before != 0 && threadIdx.x % 32 == 0) words[at] = staged[0];
+    return 32 * at + before;
+  }
+};
+
+}  // namespace pyfilter::cuda
