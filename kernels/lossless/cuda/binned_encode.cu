@@ -21,6 +21,8 @@ namespace {
 
 // Parts of the device's memory, at most: for blocks that train, for models, and for units.
 constexpr std::uint64_t kTrainingPart = 64, kModelPart = 32, kUnitPart = 10;
+constexpr std::uint64_t kFewUnits = 1024;                      // of a batch
+constexpr std::uint32_t kShortPart = 16384;                    // values, where units are few
 constexpr std::uint32_t kMostTogether = usual_size(32768, 3);  // chunks whose units are encoded together
 
 const BinnedEncoders* encoders_of(Dtype dtype) {
@@ -54,7 +56,7 @@ void lay_out_units(const BinnedEncoders& encoders, BinnedEncode& job, Arrays& ar
   arrays.add(job.levels, values);
   for (int s = 0; s < 2; ++s) {
     arrays.add(job.symbols[s], values);
-    arrays.add(job.offsets[s], (values * (number + 1) + 3) / 4 + 4 * units + 4);
+    arrays.add(job.offsets[s], (values * (number + 1) + 3) / 4 + 4 * chunks * job.most_parts + 4);
   }
 }
 
@@ -96,6 +98,9 @@ Status encode_part(const Request& request, const CudaEncodeBatch& part, std::uin
   job.values = count;
   // Axes::unit_of() gives no smaller units, but for a chunk's only one
   job.most_units = static_cast<std::uint32_t>((count + kUsualUnitValues - 1) / kUsualUnitValues);
+  // few units leave the device idle
+  job.part_values = std::uint64_t{job.most_units} * job.base.chunks < kFewUnits ? kShortPart : kUsualUnitValues;
+  job.most_parts = static_cast<std::uint32_t>((count + job.part_values - 1) / job.part_values);
   std::uint32_t resident = 0;
   PYF_TRY(check(encoders.resident(&resident), "occupancy of the kernel that makes models"));
   const auto blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(

@@ -25,7 +25,7 @@ cudaError_t launch_training(const BinnedEncode& job, std::uint32_t blocks, cudaS
 
 template <class T>
 cudaError_t launch_units(const BinnedEncode& job, cudaStream_t stream) {
-  const std::uint32_t groups = (job.most_units + kUnitWarps - 1) / kUnitWarps;
+  const std::uint32_t groups = (job.most_parts + kUnitWarps - 1) / kUnitWarps;
   auto* const kernel = &encode_units_kernel<T>;
   kernel<<<job.chunk_count*(groups + 1), 32 * kUnitWarps, sizeof(UnitSpace<NumberOf<T>>), stream>>>(job);
   PYF_CUDA_TRY(cudaGetLastError());

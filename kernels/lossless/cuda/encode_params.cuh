@@ -57,7 +57,8 @@ struct BinnedEncode {
   Shape shape;
   NumberMap map;
   std::uint64_t values;                    // of a chunk
-  std::uint32_t most_units;                // of a chunk
+  std::uint32_t most_units, most_parts;    // of a chunk
+  std::uint32_t part_values;               // PartsOfUnits
   std::uint32_t first_chunk, chunk_count;  // whose units are encoded; memory below is for these
   double* logs;                            // of counts
   void* spaces;                            // TrainSpace of each thread block that trains
@@ -72,18 +73,21 @@ struct BinnedEncode {
   std::uint32_t* offsets[2];  // of each part of a unit: offset_words()
 };
 
-// Long units are encoded in parts, by a warp each. The parts of a chunk are as many as its units of usual size, or
-// fewer. A unit's are 1, 2 or 4.
+// Long units are encoded in parts of about `part_values` values, by a warp each: 1, 2, 4 or 8 of them, which a thread
+// block has. The parts of a chunk are at most values / part_values, rounded up.
 struct PartOfUnit {
   bool exists;
   std::uint32_t number, unit, part, parts;  // number: of the unit's first part, in the chunk
 };
 struct PartsOfUnits {
   std::uint64_t unit_values, values;
-  std::uint32_t of_unit;
+  std::uint32_t part_values, of_unit;
 
-  __device__ __forceinline__ PartsOfUnits(std::uint64_t values_of_unit, std::uint64_t all)
-      : unit_values(values_of_unit), values(all), of_unit(parts_of(values_of_unit)) {}
+  __device__ __forceinline__ PartsOfUnits(const BinnedEncode& job, std::uint64_t values_of_unit)
+      : unit_values(values_of_unit),
+        values(job.values),
+        part_values(job.part_values),
+        of_unit(parts_of(values_of_unit)) {}
   // Part number `i` of the chunk.
   __device__ __forceinline__ PartOfUnit part(std::uint32_t i) const {
     const std::uint32_t unit = i / of_unit, first = unit * of_unit;
@@ -94,9 +98,11 @@ struct PartsOfUnits {
   }
 
  private:
-  __device__ __forceinline__ static std::uint32_t parts_of(std::uint64_t count) {
-    static_assert(kMostUnitValues == 4 * kUsualUnitValues && kUnitWarps % 4 == 0);
-    return count >= 4 * kUsualUnitValues ? 4 : count >= 2 * kUsualUnitValues ? 2 : 1;
+  __device__ __forceinline__ std::uint32_t parts_of(std::uint64_t count) const {
+    static_assert(kUnitWarps == 8);
+    std::uint32_t parts = 1;
+    while (parts < kUnitWarps && count >= std::uint64_t{2 * parts} * part_values) parts *= 2;
+    return parts;
   }
 };
 

@@ -30,6 +30,12 @@ struct UnitSpace {
   CodedPart parts[kUnitWarps];
   std::uint32_t staged[kUnitWarps][kStepWords + 3];  // a lane may add zeros behind its bits
 };
+// The shared memory of a thread block. Not a member: a pointer in an object is one to any memory for the compiler.
+template <class U>
+__device__ __forceinline__ UnitSpace<U>& unit_space() {
+  extern __shared__ uint4 shared_memory[];
+  return *reinterpret_cast<UnitSpace<U>*>(shared_memory);
+}
 
 template <class T>
 struct UnitEncoder {
@@ -37,7 +43,6 @@ struct UnitEncoder {
 
   const BinnedEncode& job;
   const TrainedChunk<U>& trained;
-  UnitSpace<U>& space;
   std::uint64_t unit_number, first;  // among all units and values that have memory
   const std::uint8_t* values;
   std::uint32_t count, stored, lane, warp, sums;
@@ -48,17 +53,16 @@ struct UnitEncoder {
   U* numbers;
   U* remainders;
 
-  __device__ __forceinline__ UnitEncoder(const BinnedEncode& of, const TrainedChunk<U>& chunk, UnitSpace<U>& shared,
-                                         std::uint32_t number, const PartOfUnit& own)
+  __device__ __forceinline__ UnitEncoder(const BinnedEncode& of, const TrainedChunk<U>& chunk, std::uint32_t number,
+                                         const PartOfUnit& own)
       : job(of),
         trained(chunk),
-        space(shared),
         unit_number(std::uint64_t{number} * of.most_units + own.unit),
         lane(threadIdx.x % 32),
         warp(threadIdx.x / 32),
         part(own.part),
         parts(own.parts),
-        offset_number(std::uint64_t{number} * of.most_units + own.number) {
+        offset_number(std::uint64_t{number} * of.most_parts + own.number) {
     const BinnedParts& model = trained.model;
     const std::uint64_t start = std::uint64_t{own.unit} * model.unit_values, left = job.values - start;
     first = number * job.values + start;
@@ -74,6 +78,8 @@ struct UnitEncoder {
     remainders = static_cast<U*>(job.remainders) + first;
   }
 
+  __device__ __forceinline__ static EncodedBins<U>& bins() { return unit_space<U>().bins; }
+  __device__ __forceinline__ std::uint32_t* staged() const { return unit_space<U>().staged[warp]; }
   __device__ __forceinline__ U bits_at(std::uint32_t i) const {
     return static_cast<U>(reinterpret_cast<const T*>(values)[i]);
   }
@@ -173,8 +179,8 @@ struct UnitEncoder {
 #pragma unroll 2
     for (std::uint32_t i = begin_of(part, coded) + lane; i < end; i += 32) {
       const U number = to_bin_order<U>(Source::kZigzags, width, source.value(source.load(i)));
-      const auto found = space.bins.search.template find<Quick, Source::kZigzags>(number);
-      job.levels[first + i] = space.bins.of_symbol[found.symbol].level;
+      const auto found = bins().search.template find<Quick, Source::kZigzags>(number);
+      job.levels[first + i] = bins().of_symbol[found.symbol].level;
     }
   }
   // Finds the symbols of the part's values, and writes their offsets.
@@ -185,7 +191,7 @@ struct UnitEncoder {
     const bool known = parts != 1;  // levels are
     std::uint8_t* const levels = job.levels + first;
     std::uint16_t* const symbols = job.symbols[stream] + first;
-    offsets.start(offsets_of(stream, part, coded), space.staged[warp]);
+    offsets.start(offsets_of(stream, part, coded), staged());
     std::uint32_t distance[kDistances];
     bool ahead = model.contexts;  // levels of neighbours are loaded a step ahead
 #pragma unroll
@@ -212,17 +218,17 @@ struct UnitEncoder {
       // what arrives while this step is coded
       loaded = source.load(i + 32);
       if (ahead) load_levels(i + 32);
-      const std::uint32_t table = space.bins.table_of_level[level] * kSymbols;
+      const std::uint32_t table = bins().table_of_level[level] * kSymbols;
       std::uint32_t bits = 0, more = 0, symbol = 0;
       std::uint64_t out = 0;
       if (active) {
-        const auto found = space.bins.search.template find<Quick, Source::kZigzags>(number);
+        const auto found = bins().search.template find<Quick, Source::kZigzags>(number);
         symbol = found.symbol;
-        const BinOfSymbol bin = space.bins.of_symbol[symbol];
+        const BinOfSymbol bin = bins().of_symbol[symbol];
         bits = bin.bits;
         out = found.offset;
         if (!known) levels[i] = bin.level;
-        if (symbol >= space.bins.bins || space.bins.entries[table + symbol].frequency() == 0) {
+        if (symbol >= bins().bins || bins().entries[table + symbol].frequency() == 0) {
           more = static_cast<std::uint32_t>(out >> (64 - kEscapeBits));
           out = out << kEscapeBits | symbol;
           bits += kEscapeBits;
@@ -233,7 +239,7 @@ struct UnitEncoder {
       if (from == begin) same = __shfl_sync(kAllLanes, symbol, 0);
       if (same != CodedPart::kNoSymbol && __any_sync(kAllLanes, active && symbol != same ? 1 : 0))
         same = CodedPart::kNoSymbol;
-      offsets.put(out, more, bits);
+      offsets.put(out, more, bits, staged());
       __syncwarp();  // orders levels
     };
 #pragma unroll 1
@@ -242,8 +248,8 @@ struct UnitEncoder {
         code.template operator()<true>(from);
       else
         code.template operator()<false>(from);
-    if (lane == 0) space.parts[warp] = {32 * offsets.at + offsets.before, same};
-    if (part != 0) offsets.finish();
+    if (lane == 0) unit_space<U>().parts[warp] = {32 * offsets.at + offsets.before, same};
+    if (part != 0) offsets.finish(staged());
     __syncwarp();
   }
 
@@ -255,7 +261,7 @@ struct UnitEncoder {
 #pragma unroll 1
     for (;; from -= 32) {
       const bool active = from + lane < coded;
-      const CodedEntry entry = space.bins.entries[next];
+      const CodedEntry entry = bins().entries[next];
       if (from != 0) next = symbols[from - 32 + lane];
       const bool full = active && x >> (kStateBits - kBinTableBits) >= entry.frequency();
       const std::uint32_t spilling = __ballot_sync(kAllLanes, full ? 1 : 0);
@@ -278,14 +284,14 @@ struct UnitEncoder {
     const std::uint32_t coded = stream == 0 ? count - stored : count;
     head = {kUniformStream, 0};
     if (coded == 0) return 0;
-    const std::uint32_t same = space.parts[warp].same;
+    const std::uint32_t same = unit_space<U>().parts[warp].same;
     bool uniform = same < kEscape;
     for (std::uint32_t i = 1; i < parts; ++i) {
-      const CodedPart other = space.parts[warp + i];
+      const CodedPart other = unit_space<U>().parts[warp + i];
       uniform = uniform && other.same == same;
-      offsets.append(offsets_of(stream, i, coded), other.bits);
+      offsets.append(offsets_of(stream, i, coded), other.bits, staged());
     }
-    const std::uint32_t offset_bytes = (offsets.finish() + 7) / 8;
+    const std::uint32_t offset_bytes = (offsets.finish(staged()) + 7) / 8;
     __syncwarp();
     if (uniform && offset_bytes == 0) {
       head.words = kUniformStream | same;
@@ -331,7 +337,7 @@ struct UnitEncoder {
     const NumberMap map = trained.model.map;
     const std::uint32_t coded = stream == 0 ? count - stored : count;
     const auto on = [&](const auto& source) {
-      if (space.bins.search.is_quick())
+      if (bins().search.is_quick())
         work.template operator()<true>(coded, source);
       else
         work.template operator()<false>(coded, source);

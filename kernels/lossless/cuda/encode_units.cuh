@@ -10,10 +10,10 @@ namespace pyfilter::cuda {
 
 // Copies the tables of a stream to shared memory.
 template <class U>
-__device__ __forceinline__ void load_bins(const EncodedBins<U>& from, UnitSpace<U>& space) {
+__device__ __forceinline__ void load_bins(const EncodedBins<U>& from) {
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < sizeof from / 4; i += 32 * kUnitWarps)
-    reinterpret_cast<std::uint32_t*>(&space.bins)[i] = reinterpret_cast<const std::uint32_t*>(&from)[i];
+    reinterpret_cast<std::uint32_t*>(&unit_space<U>().bins)[i] = reinterpret_cast<const std::uint32_t*>(&from)[i];
   __syncthreads();
 }
 
@@ -21,33 +21,33 @@ template <class T>
 static __global__ void __launch_bounds__(32 * kUnitWarps, 4)
     encode_units_kernel(const __grid_constant__ BinnedEncode job) {
   using U = NumberOf<T>;
-  extern __shared__ uint4 shared_memory[];
-  auto& space = *reinterpret_cast<UnitSpace<U>*>(shared_memory);
   auto* const all_trained = static_cast<TrainedChunk<U>*>(job.trained) + job.first_chunk;
   if (blockIdx.x < job.chunk_count) {  // it writes a model, which takes as long as a unit
     TrainedChunk<U>& own = all_trained[blockIdx.x];
     if (threadIdx.x == 0) own.text_bytes = static_cast<std::uint32_t>(write_binned_model(own.model, own.text));
     return;
   }
-  const std::uint32_t groups = (job.most_units + kUnitWarps - 1) / kUnitWarps, block = blockIdx.x - job.chunk_count,
+  const std::uint32_t groups = (job.most_parts + kUnitWarps - 1) / kUnitWarps, block = blockIdx.x - job.chunk_count,
                       number = block / groups, group = block % groups;
   const TrainedChunk<U>& trained = all_trained[number];
-  const PartsOfUnits parts(trained.model.unit_values, job.values);
+  const PartsOfUnits parts(job, trained.model.unit_values);
   if (!parts.part(group * kUnitWarps).exists) return;
   const PartOfUnit own = parts.part(group * kUnitWarps + threadIdx.x / 32);
-  UnitEncoder<T> encoder(job, trained, space, number, own);
+  UnitEncoder<T> encoder(job, trained, number, own);
   const auto wait = [&] {  // for the other parts of the unit: all in this block
     if (parts.of_unit != 1) __syncthreads();
   };
-  load_bins(trained.streams[0], space);
+  load_bins(trained.streams[0]);
   if (own.exists) encoder.find_numbers();
   wait();
   EncodedUnit done = {};
   const std::uint32_t streams = trained.model.map.remainders ? 2 : 1;
   done.bytes = streams * static_cast<std::uint32_t>(kStreamHead);
   if (own.exists && own.part == 0) done.bytes += encoder.keep_first();
-  for (std::uint32_t stream = 0; stream < streams; ++stream) {
-    if (stream != 0) load_bins(trained.streams[1], space);
+#pragma unroll  // so that arrays of both streams have known places
+  for (std::uint32_t stream = 0; stream < 2; ++stream) {
+    if (stream == streams) break;
+    if (stream != 0) load_bins(trained.streams[1]);
     if (own.exists && own.parts != 1) encoder.find_levels(stream);
     wait();
     if (own.exists) encoder.code_part(stream);

@@ -13,22 +13,22 @@ namespace pyfilter::cuda {
 // in each lane.
 inline constexpr std::uint32_t kWaitingWords = 32, kStepWords = kWaitingWords + (kEscapeBits + 64) + 1;
 
-// Writes bits that the lanes of a warp have, in the order of lanes.
+// Writes bits that the lanes of a warp have, in the order of lanes. `staged`: the warp's memory, where bits wait;
+// behind them are zeros.
 template <class U>
 struct OffsetWriter {
-  std::uint32_t* words;   // of the unit
-  std::uint32_t* staged;  // bits that wait; zeros behind them
+  std::uint32_t* words;  // of the unit
   std::uint32_t at, before;
 
-  __device__ __forceinline__ void start(std::uint32_t* to, std::uint32_t* memory) {
+  __device__ __forceinline__ void start(std::uint32_t* to, std::uint32_t* staged) {
     words = to;
-    staged = memory;
     at = before = 0;
     for (std::uint32_t i = threadIdx.x % 32; i < kStepWords + 3; i += 32) staged[i] = 0;
     __syncwarp();
   }
   // Writes the low `count` bits of value and, from bit 64 on, `more`.
-  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count) {
+  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count,
+                                      std::uint32_t* staged) {
     const std::uint32_t upto = sum_upto(count), all = __shfl_sync(kAllLanes, upto, 31);
     if (count != 0) {
       const std::uint32_t bit = before + upto - count, shift = bit % 32;
@@ -40,9 +40,9 @@ struct OffsetWriter {
       if (sizeof(U) == 8 && shift + count > 96) atomicOr(to + 3, __funnelshift_l(more, 0, shift));
     }
     before += all;
-    if (before >= 32 * kWaitingWords) flush();
+    if (before >= 32 * kWaitingWords) flush(staged);
   }
-  __device__ __forceinline__ void flush() {
+  __device__ __forceinline__ void flush(std::uint32_t* staged) {
     __syncwarp();
     const std::uint32_t whole = before / 32, rest = staged[whole];
     for (std::uint32_t i = threadIdx.x % 32; i < whole; i += 32) words[at + i] = staged[i];
@@ -53,18 +53,18 @@ struct OffsetWriter {
     before %= 32;
   }
   // Appends bits that another warp has written, at `from` or later in the same memory.
-  __device__ __forceinline__ void append(const std::uint32_t* from, std::uint32_t bits) {
+  __device__ __forceinline__ void append(const std::uint32_t* from, std::uint32_t bits, std::uint32_t* staged) {
 #pragma unroll 1
     for (std::uint32_t bit = 0; bit < bits; bit += 32 * 32) {
       const std::uint32_t own = bit + 32 * (threadIdx.x % 32), left = own < bits ? bits - own : 0;
       const std::uint32_t word = left != 0 ? from[own / 32] : 0;
       __syncwarp();  // words that this may replace have been read
-      put(word, 0, left < 32 ? left : 32);
+      put(word, 0, left < 32 ? left : 32, staged);
     }
   }
   // Returns the number of bits.
-  __device__ __forceinline__ std::uint32_t finish() {
-    flush();
+  __device__ __forceinline__ std::uint32_t finish(std::uint32_t* staged) {
+    flush(staged);
     if (before != 0 && threadIdx.x % 32 == 0) words[at] = staged[0];
     return 32 * at + before;
   }

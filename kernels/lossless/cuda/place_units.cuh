@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
   const std::uint32_t count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values,
                       streams = model.map.remainders ? 2 : 1, stored = min(model.stored_first(), count);
   const std::uint64_t part =
-      std::uint64_t{local} * job.most_units + std::uint64_t{unit} * PartsOfUnits(model.unit_values, job.values).of_unit;
+      std::uint64_t{local} * job.most_parts + std::uint64_t{unit} * PartsOfUnits(job, model.unit_values).of_unit;
   UnitParts parts;
   parts.add(done[unit].heads, static_cast<std::uint32_t>(kStreamHead) * streams);
   parts.add(static_cast<const T*>(job.first_differences) + kMostStored * number,
