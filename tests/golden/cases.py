@@ -533,6 +533,9 @@ def adaptive_cases() -> Iterator[GoldenCase]:
         exact = pyfilter.Adaptive(absolute=1e-310 if dtype == "f8" else 1e-44)
         yield GoldenCase(f"adaptive_{dtype}_exact", waves((130,), dtype), exact)
     yield GoldenCase("adaptive_f4_pointwise", signed((40, 64), "f4", 5), pyfilter.Adaptive(pointwise_relative=0.02))
+    steps = np.array([v % 401 - 200 for v in noise(16_900)], np.int64)
+    walk = (np.cumsum(steps).astype(np.float64) / 64).astype("f4")
+    yield GoldenCase("adaptive_f4_crop", walk, pyfilter.Adaptive(absolute=0.3))  # trained on a part of its tile
 
 
 def folded(count: int, row: int, rows: int, dtype: str) -> Array:
