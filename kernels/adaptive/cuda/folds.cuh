@@ -11,8 +11,7 @@ namespace pyfilter::cuda {
 
 template <class T>
 static __global__ void __launch_bounds__(kTrainThreads) find_folds_kernel(const __grid_constant__ FoldJob job) {
-  __shared__ TeamSpace<kTrainThreads> shared;
-  const BlockTeam<kTrainThreads> team{&shared};
+  const BlockTeam<kTrainThreads> team;
   for (std::uint32_t part = blockIdx.x; part < job.count; part += gridDim.x) {
     AdaptiveGrid line = job.lines;
     line.components = 1;

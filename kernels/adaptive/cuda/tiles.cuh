@@ -101,6 +101,20 @@ __device__ __forceinline__ void count_records(const TileRecords& records, const 
   atomicAdd(&counts.stored_bytes, static_cast<unsigned long long>(4 * head.stored));
 }
 
+// Shared memory of a block that trains.
+struct TrainShared {
+  AdaptiveGrid grid;
+  union {  // warps code tiles, or all threads sum equations
+    TileMemory tiles[kTrainWarps];
+    float staged[kStagedNumbers];
+  };
+};
+// Not a member of what uses it: a pointer in an object is one to any memory for the compiler.
+__device__ __forceinline__ TrainShared& train_shared() {
+  extern __shared__ uint4 shared_memory[];
+  return *reinterpret_cast<TrainShared*>(shared_memory);
+}
+
 template <class T>
 class WarpTiles {
  public:
@@ -108,8 +122,6 @@ class WarpTiles {
 
   const AdaptiveEncode& job;
   const EncodeOrder& order;
-  const AdaptiveGrid& grid;
-  TileMemory* memories;  // of each warp
   std::uint8_t* scratch;
   std::size_t scratch_bytes;  // of each warp
   SampleMemory memory;
@@ -118,24 +130,25 @@ class WarpTiles {
   TileCrop crop;
   std::uint32_t sampled = ~0u, sample_count = 0;  // the pass of memory.samples, and their number
 
+  __device__ __forceinline__ static const AdaptiveGrid& grid() { return train_shared().grid; }
   __device__ __forceinline__ std::uint32_t warp() const { return threadIdx.x / 32; }
   __device__ __forceinline__ const AdaptiveTaps& taps() const { return job.taps_of(order); }
   __device__ __forceinline__ EncodeScratch own_scratch() const {
     return EncodeScratch::in(scratch + warp() * scratch_bytes, order.scratch);
   }
   __device__ __forceinline__ Encoder encoder() const {
-    return {memories[warp()], grid, taps(), own_scratch(), nullptr, values, scale, crop};
+    return {train_shared().tiles[warp()], grid(), taps(), own_scratch(), nullptr, values, scale, crop};
   }
 
   __device__ void measure_activity(const TrainTeam&, float* activity) const {
     const auto inverse = static_cast<float>(1 / scale.step);
-    for (std::uint32_t number = warp(); number < grid.tiles(); number += kTrainWarps) {
-      const AdaptiveTile tile = crop.of(grid, number);
+    for (std::uint32_t number = warp(); number < grid().tiles(); number += kTrainWarps) {
+      const AdaptiveTile tile = crop.of(grid(), number);
       std::uint32_t sum = 0;
       for (std::uint32_t z = 0; z < tile.planes; ++z)
         for (std::uint32_t y = 0; y < tile.rows; ++y) {
           const T* const row = values + tile.row(z, y);
-          const std::uint32_t length = grid.existing(tile.row(z, y), tile.length(y));
+          const std::uint32_t length = grid().existing(tile.row(z, y), tile.length(y));
 #pragma unroll 4
           for (std::uint32_t x = 1 + this_lane(); x < length; x += kRows)
             sum += activity_of(row[(x - 1) * tile.value_stride], row[x * tile.value_stride], inverse);
@@ -150,13 +163,13 @@ class WarpTiles {
                                        std::uint32_t count, std::uint32_t every) {
     const std::uint32_t key = 2 * pass.log2 + (pass.refining ? 1 : 0);
     if (key == sampled) return {memory.samples, sample_count};
-    const std::uint32_t slot = most_samples(grid, crop, pass.refining, pass.log2, every);
+    const std::uint32_t slot = most_samples(grid(), crop, pass.refining, pass.log2, every);
     auto* const slots = reinterpret_cast<Sample*>(memory.slots);
     team.wait();
     for (std::uint32_t i = warp(); i < count; i += kTrainWarps) {
       Encoder tile = encoder();
       const std::uint32_t taken =
-          TileSampler<Encoder>{tile, taps()}.sample(grid.kind, pass, tiles[i], every, slots + std::size_t{i} * slot);
+          TileSampler<Encoder>{tile, taps()}.sample(grid().kind, pass, tiles[i], every, slots + std::size_t{i} * slot);
       if (this_lane() == 0) memory.counts[i] = taken;
     }
     team.wait();
@@ -175,7 +188,7 @@ class WarpTiles {
     std::uint32_t slot = 0, of_pass[kTriedLevels + 1];
     for (std::uint32_t log2 = 0; log2 <= kTriedLevels; ++log2) {
       of_pass[log2] = slot;
-      slot += most_context_samples(grid, crop, log2, every);
+      slot += most_context_samples(grid(), crop, log2, every);
     }
     auto* const slots = reinterpret_cast<ContextSample*>(memory.slots);
     team.wait();

@@ -12,23 +12,12 @@
 
 namespace pyfilter::cuda {
 
-// Shared memory of a block that trains.
-struct TrainShared {
-  TeamSpace<kTrainThreads> team;
-  AdaptiveGrid grid;
-  union {  // warps code tiles, or all threads sum equations
-    TileMemory tiles[kTrainWarps];
-    float staged[kStagedNumbers];
-  };
-};
-
 // Calls work(team, space, trainer, part, masks) for the parts that `wanted(part)` names, a block each.
 template <class T, class Wanted, class Work>
 __device__ __forceinline__ void each_part(const AdaptiveEncode& job, const EncodeOrder& order, const Wanted& wanted,
                                           const Work& work) {
-  extern __shared__ uint4 shared_memory[];
-  auto& shared = *reinterpret_cast<TrainShared*>(shared_memory);
-  const TrainTeam team{&shared.team};
+  TrainShared& shared = train_shared();
+  const TrainTeam team;
   TrainSpace& space = job.spaces[blockIdx.x];
   if (threadIdx.x == 0) {
     space.logs = {job.logs};
@@ -40,8 +29,6 @@ __device__ __forceinline__ void each_part(const AdaptiveEncode& job, const Encod
     load_grid(order, part, shared.grid);
     WarpTiles<T> tiles{job,
                        order,
-                       shared.grid,
-                       shared.tiles,
                        job.scratch + std::size_t{blockIdx.x} * kTrainWarps * job.scratch_bytes,
                        job.scratch_bytes,
                        job.sample_sizes.in(job.samples + blockIdx.x * job.sample_sizes.bytes()),
@@ -108,9 +95,8 @@ static __global__ void __launch_bounds__(kTrainThreads, 2)
 
 static __global__ void __launch_bounds__(kTrainThreads)
     make_tables_kernel(const __grid_constant__ AdaptiveEncode job, std::uint32_t order_index) {
-  __shared__ TeamSpace<kTrainThreads> shared;
   __shared__ AdaptiveGrid grid;
-  const TrainTeam team{&shared};
+  const TrainTeam team;
   const EncodeOrder& order = job.order[order_index];
   const AdaptiveTaps& taps = job.taps_of(order);
   TrainSpace& space = job.spaces[blockIdx.x];

@@ -35,8 +35,7 @@ __device__ void make_encoded_bins(const TrainTeam& team, const BinModel& bins, E
 template <class T>
 static __global__ void __launch_bounds__(kTrainThreads, 2) train_bins_kernel(const __grid_constant__ BinnedEncode job) {
   using U = NumberOf<T>;
-  __shared__ TeamSpace<kTrainThreads> shared;
-  const TrainTeam team{&shared};
+  const TrainTeam team;
   auto& space = static_cast<TrainSpace<U>*>(job.spaces)[blockIdx.x];
   if (threadIdx.x == 0) space.logs = {job.logs};
   for (std::uint32_t chunk = blockIdx.x; chunk < job.base.chunks; chunk += gridDim.x) {

@@ -68,12 +68,17 @@ struct alignas(16) TeamSpace {
   alignas(16) unsigned char sort[std::max(sizeof(Storage<std::uint32_t>), sizeof(Storage<std::uint64_t>))];
 };
 
+// A function, not a member: a pointer in an object is one to any memory for the compiler.
+template <std::uint32_t kThreadCount>
+__device__ __forceinline__ TeamSpace<kThreadCount>& team_space() {
+  __shared__ TeamSpace<kThreadCount> space;
+  return space;
+}
+
 template <std::uint32_t kThreadCount>
 struct BlockTeam {
   static constexpr std::uint32_t kSize = kThreadCount, kWarpCount = kSize / 32;
   static_assert((kWarpCount & (kWarpCount - 1)) == 0 && kWarpCount <= 32);
-
-  TeamSpace<kThreadCount>* space;
 
   KFN static std::uint32_t rank() {
     std::uint32_t own = 0;
@@ -96,11 +101,11 @@ struct BlockTeam {
   }
   template <class X, class Join>
   KFN X joined(X own, const Join& join) const {
-    static_assert(sizeof(X) <= sizeof space->joined[0]);
+    static_assert(sizeof(X) <= sizeof space().joined[0]);
     own = join_lanes<32>(own, join);
-    if (rank() % 32 == 0) std::memcpy(space->joined[rank() / 32], &own, sizeof own);
+    if (rank() % 32 == 0) std::memcpy(space().joined[rank() / 32], &own, sizeof own);
     wait();
-    std::memcpy(&own, space->joined[rank() % kWarpCount], sizeof own);
+    std::memcpy(&own, space().joined[rank() % kWarpCount], sizeof own);
     own = join_lanes<kWarpCount>(own, join);
     wait();
     return own;
@@ -108,12 +113,12 @@ struct BlockTeam {
   KFN std::uint32_t sum_before(std::uint32_t own, std::uint32_t* all) const {
     std::uint32_t upto = own;
     PYF_DEVICE_ONLY(upto = sum_upto(own);)
-    if (rank() % 32 == 31) space->sums[rank() / 32] = upto;
+    if (rank() % 32 == 31) space().sums[rank() / 32] = upto;
     wait();
     std::uint32_t before = upto - own, total = 0;
     for (std::uint32_t w = 0; w < kWarpCount; ++w) {
-      before += w < rank() / 32 ? space->sums[w] : 0;
-      total += space->sums[w];
+      before += w < rank() / 32 ? space().sums[w] : 0;
+      total += space().sums[w];
     }
     wait();
     *all = total;
@@ -149,7 +154,7 @@ struct BlockTeam {
         own[k] = i < count ? numbers[i] : last;
       }
       __syncthreads();
-      typename Tile::Sort(*reinterpret_cast<typename Tile::Sort::TempStorage*>(space->sort))
+      typename Tile::Sort(*reinterpret_cast<typename Tile::Sort::TempStorage*>(space().sort))
           .SortBlockedToStriped(own, 0, bits);
       for (std::uint32_t k = 0; k < Tile::kItems; ++k) {
         const std::uint32_t i = from + k * kSize + threadIdx.x;
@@ -179,6 +184,13 @@ struct BlockTeam {
     wait();
     for (std::uint32_t i = rank(); i < count; i += kSize) numbers[i] = other[i];
     wait();
+  }
+
+ private:
+  KFN static TeamSpace<kThreadCount>& space() {
+    TeamSpace<kThreadCount>* own = nullptr;
+    PYF_DEVICE_ONLY(own = &team_space<kThreadCount>();)
+    return *own;
   }
 };
 
