@@ -93,6 +93,10 @@ KFN X sum_of(const Team& team, X own) {
 template <class Team, class Choose, class Put>
 KFN std::uint32_t place_chosen(const Team& team, std::uint32_t count, const Choose& choose, const Put& put) {
   std::uint32_t all = 0;
+  if constexpr (Team::kSize == 1) {
+    choose(0, count, [&](std::uint32_t i) { put(i, all++); });
+    return all;
+  }
   share(team, count, [&](std::uint32_t begin, std::uint32_t end) {
     std::uint32_t own = 0;
     choose(begin, end, [&](std::uint32_t) { ++own; });
