@@ -33,8 +33,8 @@ struct SampleParts {
   std::uint32_t from[kMost + 1];           // the first part of the last joined one before it
 };
 // A sample of n numbers is cut at most 384 times for equal parts, 2 n / 3 and 2048 times around frequent ones, and at
-// its groups.
-inline constexpr std::uint32_t kMostParts = 8192, kMostPartsOfRated = 4096;
+// its groups. Strides are rated on fewer than 2048 numbers, and a part has one at least.
+inline constexpr std::uint32_t kMostParts = 8192, kMostPartsOfRated = 2048;
 struct JoinedPart {
   std::uint64_t low, high;
   std::uint32_t count;
