@@ -44,23 +44,22 @@ class BinSearch {
       }
     }
     team.wait();
-    each(team, count_, [&](std::uint32_t s) {
-      key_[s] = s == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(key_from(lowest_[s]));
-    });
-    team.wait();
-    // bins that begin in one key's numbers
-    each(team, count_, [&](std::uint32_t s) { quick = quick && (s < 3 || key_[s] != key_[s - 2]); });
+    // at most two bins begin in one key's numbers
+    each(team, count_,
+         [&](std::uint32_t s) { quick = quick && (s < 3 || key_from(lowest_[s]) != key_from(lowest_[s - 2])); });
     quick = !any_of(team, !quick);
     if (team.rank() == 0) quick_ = quick;
     // first_: the last bin that begins at or before a key's numbers
+    const auto begin_of = [&](std::uint32_t s) { return s < count_ ? key_from(lowest_[s]) : kKeys; };
     share(team, kKeys, [&](std::uint32_t begin, std::uint32_t end) {
       std::uint32_t s = 0;
       for (std::uint32_t above = count_; s + 1 < above;) {  // the last one up to `begin`
         const std::uint32_t middle = (s + above) / 2;
-        (key_[middle] <= begin ? s : above) = middle;
+        (begin_of(middle) <= begin ? s : above) = middle;
       }
+      std::uint32_t next = begin_of(s + 1);
       for (std::uint32_t key = begin; key < end; ++key) {
-        while (s + 1 < count_ && key_[s + 1] <= key) ++s;
+        while (next <= key) next = begin_of(++s + 1);
         first_[key] = static_cast<std::uint8_t>(s);
       }
     });
@@ -128,7 +127,6 @@ class BinSearch {
 
   bool zigzags_, quick_;
   U base_, lowest_[kSymbols + 8], most_[kSymbols + 8];
-  std::uint16_t key_[kSymbols];  // key_from() of the bins
   std::uint32_t shift_, count_;
   std::uint8_t first_[kKeys];
 };

@@ -113,6 +113,11 @@ def noise(n: int, seed: int = 1) -> list[int]:
     return found
 
 
+def swings(n: int, seed: int = 1) -> Array:
+    """Integers from -200 to 200."""
+    return np.array([v % 401 - 200 for v in noise(n, seed)], np.int64)
+
+
 def waves(shape: tuple[int, ...], dtype: str) -> Array:
     """Parabolas with a little noise; one rounding (a division) for floats."""
     n = math.prod(shape)
@@ -533,14 +538,13 @@ def adaptive_cases() -> Iterator[GoldenCase]:
         exact = pyfilter.Adaptive(absolute=1e-310 if dtype == "f8" else 1e-44)
         yield GoldenCase(f"adaptive_{dtype}_exact", waves((130,), dtype), exact)
     yield GoldenCase("adaptive_f4_pointwise", signed((40, 64), "f4", 5), pyfilter.Adaptive(pointwise_relative=0.02))
-    steps = np.array([v % 401 - 200 for v in noise(16_900)], np.int64)
-    walk = (np.cumsum(steps).astype(np.float64) / 64).astype("f4")
+    walk = (np.cumsum(swings(16_900)).astype(np.float64) / 64).astype("f4")
     yield GoldenCase("adaptive_f4_crop", walk, pyfilter.Adaptive(absolute=0.3))  # trained on a part of its tile
 
 
 def folded(count: int, row: int, rows: int, dtype: str) -> Array:
     """A line that is rough along rows of a plane, or of a volume with planes of `rows` rows, and smooth across them."""
-    i, rough = np.arange(count), np.array([v % 401 - 200 for v in noise(2 * row, 7)], np.int64)
+    i, rough = np.arange(count), swings(2 * row, 7)
     x, y, z = i % row, i // row % (rows or count), i // (row * (rows or count))
     whole = 20 * np.array([v % 64 for v in noise(count)], np.int64)
     for number, along in enumerate((2 * y + z, 2 * z - y)):

@@ -65,7 +65,7 @@ def make(kind: str, shape: tuple[int, ...], name: str, rng: np.random.Generator)
 
 
 def long_units(rng: np.random.Generator) -> Iterator[Array]:
-    """Chunks of units of 131 072 values or more, which several warps encode: numbers of each kind, two streams, NaN."""
+    """Units of 131 072 values or more, which several warps encode: patterns, numbers of a grid, remainders."""
     mostly = np.where(rng.random(270_000) < 0.98, 0, rng.normal(size=270_000))
     yield mostly.astype(np.float32)
     yield mostly.reshape(2, 300, 450)

@@ -109,7 +109,7 @@ struct TrainShared {
     float staged[kStagedNumbers];
   };
 };
-// Not a member of what uses it: a pointer in an object is one to any memory for the compiler.
+// Called where the memory is used, as team_space() is.
 __device__ __forceinline__ TrainShared& train_shared() {
   extern __shared__ uint4 shared_memory[];
   return *reinterpret_cast<TrainShared*>(shared_memory);

@@ -10,7 +10,6 @@
 #include "lossless/bin_search.hpp"
 #include "lossless/binned_write.hpp"
 #include "lossless/train/number_values.hpp"
-#include "lossless/train/runs.hpp"
 #include "stages/cuda/coded_entry.cuh"
 #include "stages/cuda/params.cuh"
 

@@ -30,7 +30,7 @@ struct UnitSpace {
   CodedPart parts[kUnitWarps];
   std::uint32_t staged[kUnitWarps][kStepWords + 3];  // a lane may add zeros behind its bits
 };
-// The shared memory of a thread block. Not a member: a pointer in an object is one to any memory for the compiler.
+// The shared memory of a thread block; called where it is used, as team_space() is.
 template <class U>
 __device__ __forceinline__ UnitSpace<U>& unit_space() {
   extern __shared__ uint4 shared_memory[];
@@ -281,7 +281,7 @@ struct UnitEncoder {
 
   // Joins the parts of a stream. Returns the bytes behind its head. Called by the warp of the first part.
   __device__ __forceinline__ std::uint32_t join_parts(std::uint32_t stream, StreamHead& head) {
-    const std::uint32_t coded = stream == 0 ? count - stored : count;
+    const std::uint32_t coded = coded_of(stream);
     head = {kUniformStream, 0};
     if (coded == 0) return 0;
     const std::uint32_t same = unit_space<U>().parts[warp].same;
@@ -331,34 +331,44 @@ struct UnitEncoder {
     __device__ __forceinline__ U value(Held held) const { return held.own - held.before; }
   };
 
-  // Calls work.operator()<Quick>(coded, source) with what a stream codes.
+  // How many numbers a stream codes.
+  __device__ __forceinline__ std::uint32_t coded_of(std::uint32_t stream) const {
+    return stream == 0 ? count - stored : count;
+  }
+  // Calls work(differences).
+  template <class Work>
+  __device__ __forceinline__ void with_differences(const Work& work) {
+    const NumberMap map = trained.model.map;
+    const auto with = [&]<bool kPattern>() {
+      if (sums == 1)
+        work(Differences<kPattern, 1>{*this, map});
+      else if (sums == 2)
+        work(Differences<kPattern, 2>{*this, map});
+      else if (sums == 4)
+        work(Differences<kPattern, 4>{*this, map});
+      else
+        work(Differences<kPattern, kMostSets>{*this, map});
+    };
+    if (map.kind == NumberKind::pattern)
+      with.template operator()<true>();
+    else
+      with.template operator()<false>();
+  }
+  // Calls work.operator()<Quick>(coded, source) with what a stream codes, if anything.
   template <class Work>
   __device__ __forceinline__ void with_source(std::uint32_t stream, const Work& work) {
-    const NumberMap map = trained.model.map;
-    const std::uint32_t coded = stream == 0 ? count - stored : count;
-    const auto on = [&](const auto& source) {
+    const std::uint32_t coded = coded_of(stream);
+    const auto with = [&](const auto& source) {
       if (bins().search.is_quick())
         work.template operator()<true>(coded, source);
       else
         work.template operator()<false>(coded, source);
     };
-    const auto on_differences = [&]<bool kPattern>() {
-      if (sums == 1)
-        on(Differences<kPattern, 1>{*this, map});
-      else if (sums == 2)
-        on(Differences<kPattern, 2>{*this, map});
-      else if (sums == 4)
-        on(Differences<kPattern, 4>{*this, map});
-      else
-        on(Differences<kPattern, kMostSets>{*this, map});
-    };
     if (coded == 0) return;
-    if (stream != 0)
-      on(Remainders{*this, map.changes});
-    else if (map.kind == NumberKind::pattern)
-      on_differences.template operator()<true>();
+    if (stream == 0)
+      with_differences(with);
     else
-      on_differences.template operator()<false>();
+      with(Remainders{*this, trained.model.map.changes});
   }
   // The steps that all warps of a unit take, one after the other.
   __device__ __forceinline__ void find_levels(std::uint32_t stream) {
@@ -372,17 +382,10 @@ struct UnitEncoder {
   }
   // Keeps the first differences. Returns their bytes.
   __device__ __forceinline__ std::uint32_t keep_first() {
-    const NumberMap map = trained.model.map;
-    if (lane < stored) {
-      U x = 0;
-      for (std::uint32_t set = 0; set < sums; ++set) {
-        if (lane < sum[set]) continue;
-        const std::uint32_t i = lane - sum[set];
-        const U number = map.kind == NumberKind::pattern ? ordered(map, bits_at(i)) : numbers[i];
-        x = is_subtracted(set) ? x - number : x + number;
-      }
-      static_cast<T*>(job.first_differences)[kMostStored * unit_number + lane] = static_cast<T>(wrapped(map.width, x));
-    }
+    auto* const kept = static_cast<T*>(job.first_differences) + kMostStored * unit_number;
+    with_differences([&](const auto& differences) {
+      if (lane < stored) kept[lane] = static_cast<T>(differences.first(lane));
+    });
     return stored * static_cast<std::uint32_t>(sizeof(T));
   }
 };
