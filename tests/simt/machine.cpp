@@ -313,22 +313,9 @@ void pause() {
   const races::Unseen unseen;
   machine->pause();
 }
-
-void copy_later(void* to, const void* from, std::size_t bytes) {
-  const std::uintptr_t both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-  if (both % bytes != 0) mistake("a copy of %zu bytes to shared memory that is not aligned", bytes);
-  races::copy(to, from, bytes);  // at any time from now on
+bool coin() {
   const races::Unseen unseen;
-  if (machine->coin())
-    std::memcpy(to, from, bytes);
-  else
-    self->copies.push_back({to, from, bytes});
-}
-void copy_now() {
-  for (const Copy& copy : self->copies) races::copy(copy.to, copy.from, copy.bytes);
-  const races::Unseen unseen;
-  for (const Copy& copy : self->copies) std::memcpy(copy.to, copy.from, copy.bytes);
-  self->copies.clear();
+  return machine->coin();
 }
 
 void* shared(const void* key, std::size_t bytes) {

@@ -21,10 +21,11 @@ struct Place {
 struct Warp;
 struct Block;
 
+// A copy to shared memory: bytes, then zeros.
 struct Copy {
   void* to;
   const void* from;
-  std::size_t bytes;
+  std::size_t bytes, zeros, group;
 };
 // The state of a kernel's thread.
 struct Thread {
@@ -32,7 +33,8 @@ struct Thread {
   Block* block = nullptr;
   Warp* warp = nullptr;
   unsigned lane = 0;
-  std::vector<Copy> copies;  // copies to shared memory that it has not waited for
+  std::vector<Copy> copies;     // that it has not waited for
+  std::size_t copy_groups = 0;  // that it has ended
 };
 // The running thread. No variable of a thread of the system: one launch runs at a time, and kernels read this often.
 extern Thread* self __attribute__((visibility("hidden")));
@@ -57,9 +59,14 @@ Joined join_block(unsigned value);
 
 // Lets other threads run.
 void pause();
+// Tosses a coin.
+bool coin();
 
-// Copies to shared memory at any time until the thread waits for the copy.
-void copy_later(void* to, const void* from, std::size_t bytes);
+// Copies to shared memory at any time until the thread waits for the copy; the last `zeros` of the bytes are zeros.
+void copy_later(void* to, const void* from, std::size_t bytes, std::size_t zeros = 0);
+// Ends a group of copies; waits for all groups but the last ones; waits for all copies.
+void end_copy_group();
+void copy_groups_now(std::size_t left);
 void copy_now();
 
 // Shared memory of the block: the `bytes` bytes of `key`, and the dynamic memory that the launch requested.

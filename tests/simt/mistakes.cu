@@ -32,7 +32,7 @@ __global__ void reverse_warps(std::uint32_t* numbers) {
   numbers[at] = room[threadIdx.x / 32 * 32 + 31 - threadIdx.x % 32];
 }
 
-// Reverses the numbers of each warp with an asynchronous copy.
+// Reverses the numbers of a block with an asynchronous copy.
 template <bool kRight>
 __global__ void reverse_copied(std::uint32_t* numbers) {
   __shared__ std::uint32_t room[kThreads];
@@ -42,6 +42,25 @@ __global__ void reverse_copied(std::uint32_t* numbers) {
   if (kRight) __pipeline_wait_prior(0);
   __syncthreads();
   numbers[at] = room[kThreads - 1 - threadIdx.x];
+}
+
+// The same with two groups of copies, of which only the first may be on its way no longer.
+template <bool kRight>
+__global__ void reverse_grouped(std::uint32_t* numbers) {
+  __shared__ std::uint32_t room[kThreads];
+  __shared__ std::uint32_t other[kThreads];
+  const std::uint32_t at = blockIdx.x * kThreads + threadIdx.x;
+  std::uint32_t* const both[] = {kRight ? room : other, kRight ? other : room};
+  for (std::uint32_t* const to : both) {
+    __pipeline_memcpy_async(to + threadIdx.x, numbers + at, sizeof(std::uint32_t));
+    __pipeline_commit();
+  }
+  __pipeline_wait_prior(1);
+  __syncthreads();
+  const std::uint32_t number = room[kThreads - 1 - threadIdx.x];
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  numbers[at] = number;
 }
 
 // Reverses the numbers of each warp. All lanes have read before the shuffle returns, but a shuffle orders no memory.
@@ -146,6 +165,7 @@ constexpr Case kCases[] = {
     {"reverse_block", reverse_block<true>, reverse_block<false>},
     {"reverse_warps", reverse_warps<true>, reverse_warps<false>},
     {"reverse_copied", reverse_copied<true>, reverse_copied<false>},
+    {"reverse_grouped", reverse_grouped<true>, reverse_grouped<false>},
     {"reverse_quietly", reverse_quietly<true>, reverse_quietly<false>},
     {"count", count<true>, count<false>},
     {"most", most<true>, most<false>},

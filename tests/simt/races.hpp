@@ -31,9 +31,9 @@ inline void turn_to(void* thread) { __tsan_switch_to_fiber(thread, 1); }  // the
 // Accesses of this thread so far come before accesses of threads that acquire later.
 inline void release(void* at) { __tsan_release(at); }
 inline void acquire(void* at) { __tsan_acquire(at); }
-inline void copy(void* to, const void* from, std::size_t bytes) {
+inline void copy(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
   __tsan_read_range(from, bytes);
-  __tsan_write_range(to, bytes);
+  __tsan_write_range(to, bytes + zeros);
 }
 // Accesses of the machine are not the thread's.
 struct Unseen {
@@ -52,7 +52,7 @@ inline void* create() { return nullptr; }
 inline void turn_to(void*) {}
 inline void release(void*) {}
 inline void acquire(void*) {}
-inline void copy(void*, const void*, std::size_t) {}
+inline void copy(void*, const void*, std::size_t, std::size_t) {}
 struct [[maybe_unused]] Unseen {
   Unseen() {}  // with a constructor, variables of the type count as used
 };

@@ -26,7 +26,7 @@ def compiled(folder: Path, *, races: bool) -> Path:
     flags = ["-std=c++20", "-O1", "-w", f"-I{HERE}", f"-I{HERE / 'include'}"]
     watched = ["-fsanitize=thread", "--param=tsan-distinguish-volatile=1"] if races else []
     defined = ["-DPYF_SIMT_RACES=1"] if races else []
-    parts = ["machine", *(["races"] if races else [])]
+    parts = ["machine", "copies", *(["races"] if races else [])]
     for command in (
         [*flags, *watched, "-include", "cuda_runtime.h", "-c", str(source), "-o", str(folder / "mistakes.o")],
         *([*flags, *defined, "-c", str(HERE / f"{name}.cpp"), "-o", str(folder / f"{name}.o")] for name in parts),
@@ -70,6 +70,7 @@ BACKWARDS = {
     "reverse_block": 96,
     "reverse_warps": 32,
     "reverse_copied": 96,
+    "reverse_grouped": 96,
 }
 
 

@@ -32,11 +32,18 @@ INSTRUCTIONS = {
     "st.shared.u32 [%0], %1;": "store_shared",
     "ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];": "load_shared_four",
     "cp.async.cg.shared.global [%0], [%1], 16;": "copy_16",
+    "cp.async.cg.shared.global [%0], [%1], 16, %2;": "copy_some_of_16",
+    "{ .reg .pred due; setp.ne.u32 due, %2, 0; @due cp.async.cg.shared.global [%0], [%1], 16; }": "copy_16_if",
+    "{ .reg .pred due; setp.ne.u32 due, %2, 0; @due cp.async.ca.shared.global [%0], [%1], %3; }": "copy_bytes_if",
     "cp.async.wait_all;": "copy_now",
     "prefetch.global.L2 [%0];": "nothing",
     "cp.async.bulk.prefetch.L2.global [%0], %1;": "nothing",
     "{ .reg .u32 before; .reg .pred inside; shfl.sync.up.b32 before|inside, %0, %1, %2, 0xffffffff; "
     "@inside add.u32 %0, %0, before; }": "add_lane_before",
+    "{ .reg .u32 a, b; .reg .pred inside, too; shfl.sync.up.b32 a|inside, %0, %2, %3, 0xffffffff; "
+    "shfl.sync.up.b32 b|too, %1, %2, %3, 0xffffffff; @inside add.u32 %0, %0, a; @too add.u32 %1, %1, b; }": (
+        "add_lanes_before"
+    ),
     "{ .reg .u32 low, high; .reg .u64 before; .reg .pred inside; mov.b64 {low, high}, %0; "
     "shfl.sync.up.b32 low|inside, low, %1, %2, 0xffffffff; shfl.sync.up.b32 high, high, %1, %2, 0xffffffff; "
     "mov.b64 before, {low, high}; @inside add.u64 %0, %0, before; }": "add_lane_before",

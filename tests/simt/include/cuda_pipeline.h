@@ -7,5 +7,5 @@
 inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
   simt::copy_later(to, from, bytes);
 }
-inline void __pipeline_commit() {}
-inline void __pipeline_wait_prior(std::size_t) { simt::copy_now(); }
+inline void __pipeline_commit() { simt::end_copy_group(); }
+inline void __pipeline_wait_prior(std::size_t groups) { simt::copy_groups_now(groups); }

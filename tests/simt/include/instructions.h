@@ -64,6 +64,14 @@ inline void store_pair(uint2* to, std::uint32_t a, std::uint32_t b) {
 inline void nothing(...) {}
 
 inline void copy_16(std::uint32_t to, const void* from) { copy_later(at_shared<uint4>(to), from, 16); }
+inline void copy_some_of_16(std::uint32_t to, const void* from, std::uint32_t bytes) {
+  copy_later(at_shared<uint4>(to), from, 16, 16 - bytes);
+}
+
+inline void copy_bytes_if(std::uint32_t to, const void* from, std::uint32_t due, std::size_t bytes) {
+  if (due != 0) copy_later(at_shared<std::uint32_t>(to), from, bytes);
+}
+inline void copy_16_if(std::uint32_t to, const void* from, std::uint32_t due) { copy_bytes_if(to, from, due, 16); }
 
 // -- lanes
 
@@ -74,6 +82,10 @@ inline void add_lane_before(T& x, int step, int clamp) {
   const bool inside = lane >= static_cast<unsigned>(step) && lane - static_cast<unsigned>(step) >= first;
   if (inside && met.took_part(lane - static_cast<unsigned>(step)))
     x += from_bits<T>(met.values[lane - static_cast<unsigned>(step)]);
+}
+inline void add_lanes_before(std::uint32_t& x, std::uint32_t& y, int step, int clamp) {
+  add_lane_before(x, step, clamp);
+  add_lane_before(y, step, clamp);
 }
 inline void ballot_from(std::uint32_t& giving, std::uint32_t x, std::uint32_t limit) {
   giving = __ballot_sync(0xFFFFFFFFu, x >= limit);
