@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless's effort "ratio" on the GPU: the host's side of decoding. There is no GPU encoder.
+// Lossless's effort "ratio" on the GPU: the host's side of decoding.
 #include <algorithm>
 #include <bit>
 
@@ -8,6 +8,7 @@
 #include "lossless/codec.hpp"
 #include "lossless/cuda/binned_open.cuh"
 #include "lossless/cuda/binned_params.cuh"
+#include "lossless/cuda/neighbour_levels.cuh"
 
 namespace pyfilter::cuda {
 
@@ -71,7 +72,7 @@ Status decode_binned_frames(const FrameGroup& frames, std::uint64_t start, std::
   job.start = start;
   job.stop = stop;
   const std::uint64_t most = std::min<std::uint64_t>(kMostUnitValues, info.value_count);
-  job.level_bytes = Arrays::padded(most + 1);
+  job.level_bytes = Arrays::padded(kLevelZeros + most + kLevelWindow);
   job.scratch_bytes = job.level_bytes;
   if (start != 0 || stop != info.value_count) job.scratch_bytes += Arrays::padded(most * dtype_bytes(info.dtype));
   const std::uint64_t units = (stop - start + kUsualUnit - 1) / kUsualUnit;

@@ -9,15 +9,19 @@
 
 namespace pyfilter::cuda {
 
+// Two thread blocks have room on a multiprocessor of compute capability 9.0, each with 1 KB for the driver.
+static_assert(2 * (sizeof(BinnedShared<std::uint64_t>) + 1024) <= 228 * 1024);
+
 template <class T, bool kFloat>
 cudaError_t resident_binned(std::uint32_t warps, std::uint32_t* blocks) {
-  return resident_blocks(&decode_binned_kernel<T, kFloat>, static_cast<int>(32 * warps), 0, blocks);
+  return resident_blocks(&decode_binned_kernel<T, kFloat>, static_cast<int>(32 * warps),
+                         sizeof(BinnedShared<NumberOf<T>>), blocks);
 }
 
 template <class T, bool kFloat>
 cudaError_t launch_binned(const BinnedDecode& job, std::uint32_t blocks, cudaStream_t stream) {
   auto* const kernel = &decode_binned_kernel<T, kFloat>;
-  kernel<<<blocks, 32 * job.warps, 0, stream>>>(job);
+  kernel<<<blocks, 32 * job.warps, sizeof(BinnedShared<NumberOf<T>>), stream>>>(job);
   return cudaGetLastError();
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/wire.hpp"
 #include "lossless/cuda/binned_params.cuh"
+#include "lossless/cuda/neighbour_levels.cuh"
+#include "lossless/cuda/unit_rings.cuh"
 #include "stages/cuda/warp_sum.cuh"
 #include "stages/entropy/rans_step.hpp"
 
@@ -58,22 +60,10 @@ struct PendingNumber {
   }
 };
 
-// The bits of a unit, whose first word is aligned. Reads beyond the last word are reads of the last word.
-struct UnitBits {
+// The 32-bit words of a unit, the first of which is aligned.
+struct UnitWords {
   const std::uint32_t* words;
-  std::uint32_t last;
-
-  // Begins to read `count` bits, at most as many as U has, from bit number `bit` on.
-  template <class U>
-  __device__ __forceinline__ PendingNumber<U> begin(U lowest, std::uint32_t bit, std::uint32_t count) const {
-    PendingNumber<U> p = {lowest, bit, count, {}};
-#pragma unroll
-    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i) p.words[i] = __ldg(words + min(bit / 32 + i, last));
-    return p;
-  }
-  __device__ __forceinline__ std::uint32_t take(std::uint32_t bit, std::uint32_t count) const {
-    return begin<std::uint32_t>(0, bit, count).value();
-  }
+  std::uint32_t count;
 };
 
 // The parts of a stream that a warp decodes. The state of each lane is in its thread.
@@ -81,31 +71,20 @@ template <class T>
 struct BinStream {
   using U = NumberOf<T>;
 
-  UnitBits unit;
-  const std::uint8_t* words;    // 16 bits each
-  std::int32_t last_word;       // -1: none, and the word before is part of a state
-  std::uint32_t word_at, word;  // the next word; this lane's of the 32 from there on
-  std::uint32_t bit, end_bit;   // of the offsets
+  UnitWords unit;
+  RingReader<U> reader;
+  std::uint32_t word_at, end_word;  // bytes behind reader.base: of the next 16-bit word, and behind the last one
+  std::uint32_t bit, end_bit;       // the same in bits: of the offsets
   std::uint32_t x;
-  std::uint8_t* levels;  // of the stream's values; levels[none] is 0
-  std::uint32_t none, distance[kDistances];
-  std::uint32_t level[kDistances];  // of the next step's neighbours
+  NeighbourLevels neighbours;
+  bool no_levels;  // of this stream
   std::uint32_t width;
-  bool ahead;  // no neighbour is in the step before: their levels are loaded a step ahead
   bool failed;
 
   // Sets what is the same for all streams of a unit. Without contexts, all levels and tables are 0.
-  __device__ __forceinline__ void set_model(const BinnedParts& model, std::uint8_t* memory, std::uint32_t zero) {
-    levels = memory;
-    none = zero;
-    if (lane_of_warp() == 0) levels[none] = 0;
+  __device__ __forceinline__ void set_model(const BinnedParts& model, std::uint8_t* memory) {
+    neighbours.set_model(model, memory);
     width = model.map.width;
-    ahead = true;
-#pragma unroll
-    for (std::uint32_t k = 0; k < kDistances; ++k) {
-      distance[k] = model.contexts ? model.distance[k] : 64;
-      ahead = ahead && distance[k] >= 64;
-    }
     __syncwarp();
   }
 
@@ -120,60 +99,73 @@ struct BinStream {
     x = load_le<std::uint32_t>(bytes + at + 4 * lane_of_warp());
     const bool bad = x < kLowestState || x >> kStateBits != 0;
     if (__any_sync(kAllOfWarp, bad ? 1 : 0)) return Fault::state;
-    words = bytes + at + states;
-    last_word = static_cast<std::int32_t>(head.words) - 1;
-    word_at = 0;
-    load_words<false>();
-    at += states + word_bytes;
-    bit = 8 * at;
-    at += head.offset_bytes;
-    end_bit = 8 * at;
-    failed = false;
-#pragma unroll
-    for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = 0;
+    const auto skipped = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(bytes) % 16);
+    reader.base = bytes - skipped;
+    reader.limit = skipped + 4 * unit.count;
+    word_at = skipped + at + states;
+    end_word = word_at + word_bytes;
+    at += states + word_bytes + head.offset_bytes;
+    bit = 8 * end_word;
+    end_bit = 8 * (skipped + at);
+    failed = no_levels = false;
+    __pipeline_wait_prior(0);  // copies that the last stream did not need
+    __syncwarp();              // which has been read
+    neighbours.begin(space().levels);
+    reader.begin(word_at, end_word);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
     return Fault::none;
   }
-  // Loads the 32 words that come next: a step takes no more. Beyond the last word they are any bits of the unit. kEven:
-  // words have even addresses.
-  template <bool kEven>
-  __device__ __forceinline__ void load_words() {
-    const std::int32_t i = min(static_cast<std::int32_t>(word_at + lane_of_warp()), last_word);
-    if constexpr (kEven)
-      word = __ldg(reinterpret_cast<const std::uint16_t*>(words) + i);
-    else
-      word = __ldg(words + 2 * i) | std::uint32_t{__ldg(words + 2 * i + 1)} << 8;
+  // There is no stream, since all values have one symbol.
+  __device__ __forceinline__ void open_none() {
+    word_at = bit = 0;
+    no_levels = true;
+    reader.begin_none();
+    __pipeline_wait_prior(0);
+    __syncwarp();
   }
+  __device__ __forceinline__ static UnitRings<U>& space() { return RingReader<U>::rings(); }
   // Gives words to the lanes whose state needs one, in the order of lanes.
   template <bool kEven>
   __device__ __forceinline__ std::uint32_t refilled(std::uint32_t state, bool needs) {
     const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
-    const int place = __popc(taking & ((1u << lane_of_warp()) - 1));
-    const std::uint32_t given = __shfl_sync(kAllOfWarp, word, place);
-    word_at += static_cast<std::uint32_t>(__popc(taking));
-    load_words<kEven>();
+    const auto place = static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));
+    const std::uint32_t given = reader.rings().words.template half_word<kEven>(word_at + 2 * place);
+    word_at += 2 * static_cast<std::uint32_t>(__popc(taking));
     return needs ? state << 16 | given : state;
   }
+  // Begins to read `count` bits, at most as many as U has, from bit number `from` of the offsets on.
+  __device__ __forceinline__ PendingNumber<U> begin(U lowest, std::uint32_t from, std::uint32_t count) const {
+    PendingNumber<U> p = {lowest, from, count, {}};
+#pragma unroll
+    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i)
+      p.words[i] = reader.rings().offsets.word(4 * (from / 32 + i));
+    return p;
+  }
   // Whether the stream ends where it should.
-  __device__ __forceinline__ bool ended() const {
+  __device__ __forceinline__ bool ended() {
     const std::uint32_t left = end_bit - bit;
-    const bool good = !failed && x == kLowestState && static_cast<std::int32_t>(word_at) == last_word + 1 &&
-                      bit <= end_bit && left < 8 && (left == 0 || unit.take(bit, left) == 0);
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    const bool good = !failed && x == kLowestState && word_at == end_word && bit <= end_bit && left < 8 &&
+                      (left == 0 || begin(0, bit, left).value() == 0);
     return __all_sync(kAllOfWarp, good ? 1 : 0) != 0;
   }
 
-  // Loads the levels of four earlier neighbours of the values from `first` on.
-  __device__ __forceinline__ void load_levels(std::uint32_t first) {
-    const std::uint32_t i = first + lane_of_warp();
-#pragma unroll
-    for (std::uint32_t k = 0; k < kDistances; ++k) level[k] = levels[min(i - distance[k], none)];
+  // Waits for what the step reads whose first value is `first`. Returns the mean level of its neighbours.
+  template <bool kFar>
+  __device__ __forceinline__ std::uint32_t begin_step(std::uint32_t first) const {
+    __pipeline_wait_prior(1);
+    __syncwarp();
+    return neighbours.template mean<kFar>(space().levels, first);
   }
-  // Returns the mean level of four neighbours.
-  template <bool kAhead>
-  __device__ __forceinline__ std::uint32_t context(std::uint32_t first) {
-    if (!kAhead) load_levels(first);
-    const std::uint32_t mean = (level[0] + level[1] + level[2] + level[3] + 2) / 4;
-    if (kAhead) load_levels(first + 32);
-    return mean;
+  // Begins to copy what the next step reads, together with the caller's copies; then what later ones read.
+  __device__ __forceinline__ void copy_ahead(std::uint32_t first) {
+    neighbours.copy(space().levels, first + 32, !no_levels);
+    __pipeline_commit();
+    reader.advance(word_at, bit / 8);
+    __pipeline_commit();
   }
 
   // Finds the true symbols behind escapes. `own`: bits of this lane's offset, to which it adds those of the symbol.
@@ -185,7 +177,7 @@ struct BinStream {
     for (; escapes != 0; escapes &= escapes - 1) {  // one at a time: offsets before it must be known
       const std::uint32_t from = bit + sum_upto(own) - own;
       if ((escapes & (0u - escapes)) == 1u << lane_of_warp()) {
-        symbol = unit.take(from, kEscapeBits);
+        symbol = static_cast<std::uint32_t>(begin(0, from, kEscapeBits).value());
         const std::uint32_t bits = tables.bins[symbol].bits;
         failed = failed || bits > width;
         if (failed) symbol = kEscape;
@@ -201,12 +193,13 @@ struct BinStream {
   };
 
   // Takes the symbols of the step whose first value is `first`, the first of `left`. Lanes without a value have no
-  // bits. kFull: all lanes have one. kAhead: as `ahead`.
-  template <bool kFull, bool kAhead, bool kEven, class Tables>
-  __device__ __forceinline__ Step take_symbols(const Tables& tables, std::uint32_t first, std::uint32_t left) {
+  // bits. `level`: what begin_step() returned. kFull: all lanes have a value. kFar: as `neighbours.far`.
+  template <bool kFull, bool kFar, bool kEven, class Tables>
+  __device__ __forceinline__ Step take_symbols(const Tables& tables, std::uint32_t first, std::uint32_t left,
+                                               std::uint32_t level) {
     const std::uint32_t lane = lane_of_warp();
     const bool active = kFull || lane < left;
-    const std::uint32_t table = tables.table_of_level[context<kAhead>(first)];
+    const std::uint32_t table = tables.table_of_level[level];
     const std::uint32_t slot = x % kBinSlots;
     std::uint32_t symbol = tables.of_symbols.symbols[table * kBinSlots + slot];
     const std::uint32_t range = tables.of_symbols.ranges[table * kSymbols + symbol];
@@ -223,14 +216,14 @@ struct BinStream {
       step.lowest = bin.lowest;
       if ((escapes >> lane & 1) != 0) step.before = kEscapeBits;
     }
-    if (active) levels[first + lane] = bin.level;
+    if (active) neighbours.template store<kFar>(space().levels, first, bin.level);
     return step;
   }
   // Begins to read the offsets of a step; `upto`: the sum of bits over this lane and the lanes before.
   __device__ __forceinline__ PendingNumber<U> read_offsets(const Step& step, std::uint32_t upto) {
     const std::uint32_t from = bit + upto - step.own + step.before;
     bit += __shfl_sync(kAllOfWarp, upto, 31);
-    return unit.begin<U>(step.lowest, from, step.own - step.before);
+    return begin(step.lowest, from, step.own - step.before);
   }
 };
 
