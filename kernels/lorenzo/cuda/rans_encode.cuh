@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "lorenzo/cuda/group_tiles.cuh"
-#include "lorenzo/cuda/lane_coder.cuh"
 #include "lorenzo/cuda/rans_words.cuh"
 #include "lorenzo/cuda/residuals.cuh"
 #include "lorenzo/cuda/states.cuh"
 #include "lorenzo/rans.hpp"
+#include "stages/cuda/lane_coder.cuh"
 
 namespace pyfilter::cuda {
 

@@ -10,32 +10,14 @@
 #include "core/wire.hpp"
 #include "lossless/cuda/encode_params.cuh"
 #include "lossless/cuda/offset_writer.cuh"
+#include "lossless/cuda/unit_space.cuh"
+#include "lossless/cuda/word_writer.cuh"
 #include "lossless/train/number_values.hpp"
 #include "lossless/train/runs.hpp"
+#include "stages/cuda/loaded.cuh"
 #include "stages/cuda/warp_sum.cuh"
-#include "stages/entropy/rans_step.hpp"
 
 namespace pyfilter::cuda {
-
-// What a warp leaves of its part of a stream: the bits of offsets, the symbol that all values have if any is, or none.
-struct CodedPart {
-  static constexpr std::uint32_t kNoSymbol = ~0u;
-
-  std::uint32_t bits, same;
-};
-
-template <class U>
-struct UnitSpace {
-  EncodedBins<U> bins;
-  CodedPart parts[kUnitWarps];
-  std::uint32_t staged[kUnitWarps][kStepWords + 3];  // a lane may add zeros behind its bits
-};
-// The shared memory of a thread block; called where it is used, as team_space() is.
-template <class U>
-__device__ __forceinline__ UnitSpace<U>& unit_space() {
-  extern __shared__ uint4 shared_memory[];
-  return *reinterpret_cast<UnitSpace<U>*>(shared_memory);
-}
 
 template <class T>
 struct UnitEncoder {
@@ -140,6 +122,8 @@ struct UnitEncoder {
   struct Parts {
     std::conditional_t<kPattern, T, U> of[kSets];
     bool has[kSets];
+
+    __device__ __forceinline__ void arrive() { use_from_here(of); }
   };
   template <bool kPattern, std::uint32_t kSets>
   __device__ __forceinline__ Parts<kPattern, kSets> load_parts(std::uint32_t i) const {
@@ -176,9 +160,13 @@ struct UnitEncoder {
   __device__ __forceinline__ void find_levels(std::uint32_t coded, const Source& source) {
     if (!trained.model.contexts) return;
     const std::uint32_t width = trained.model.map.width, end = begin_of(part + 1, coded);
-#pragma unroll 2
-    for (std::uint32_t i = begin_of(part, coded) + lane; i < end; i += 32) {
-      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(source.load(i)));
+    std::uint32_t i = begin_of(part, coded) + lane;
+    auto loaded = source.load(i);
+#pragma unroll 1
+    for (; i < end; i += 32) {
+      loaded.arrive();
+      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(loaded));
+      loaded = source.load(i + 32 + job.after(static_cast<std::uint32_t>(number)));
       const auto found = bins().search.template find<Quick, Source::kZigzags>(number);
       job.levels[first + i] = bins().of_symbol[found.symbol].level;
     }
@@ -212,12 +200,15 @@ struct UnitEncoder {
     const auto code = [&]<bool kFull>(std::uint32_t from) {
       const std::uint32_t i = from + lane;
       const bool active = kFull || i < coded;
+      loaded.arrive();
+      use_from_here(around);
       const U number = to_bin_order<U>(Source::kZigzags, width, source.value(loaded));
       if (!ahead) load_levels(i);
       const std::uint32_t level = (around[0] + around[1] + around[2] + around[3] + 2) / 4;
       // what arrives while this step is coded
-      loaded = source.load(i + 32);
-      if (ahead) load_levels(i + 32);
+      const std::uint32_t next = i + 32 + job.after(level ^ static_cast<std::uint32_t>(number));
+      loaded = source.load(next);
+      if (ahead) load_levels(next);
       const std::uint32_t table = bins().table_of_level[level] * kSymbols;
       std::uint32_t bits = 0, more = 0, symbol = 0;
       std::uint64_t out = 0;
@@ -253,32 +244,6 @@ struct UnitEncoder {
     __syncwarp();
   }
 
-  // Writes the words of a stream downwards from the end of its symbols. Returns their number.
-  __device__ __forceinline__ std::uint32_t write_words(std::uint32_t stream, std::uint32_t coded) {
-    std::uint16_t* const symbols = job.symbols[stream] + first;
-    std::uint32_t x = kLowestState, end = coded, from = (coded - 1) / 32 * 32;
-    std::uint32_t next = from + lane < coded ? symbols[from + lane] : 0;
-#pragma unroll 1
-    for (;; from -= 32) {
-      const bool active = from + lane < coded;
-      const CodedEntry entry = bins().entries[next];
-      if (from != 0) next = symbols[from - 32 + lane];
-      const bool full = active && x >> (kStateBits - kBinTableBits) >= entry.frequency();
-      const std::uint32_t spilling = __ballot_sync(kAllLanes, full ? 1 : 0);
-      end -= static_cast<std::uint32_t>(__popc(spilling));
-      __syncwarp();  // the symbols that words replace have been read
-      if (full) {
-        symbols[end + static_cast<std::uint32_t>(__popc(spilling & ((1u << lane) - 1)))] =
-            static_cast<std::uint16_t>(x);
-        x >>= 16;
-      }
-      if (active) x = entry.coded(x);
-      if (from == 0) break;
-    }
-    job.states[64 * unit_number + 32 * stream + lane] = x;
-    return coded - end;
-  }
-
   // Joins the parts of a stream. Returns the bytes behind its head. Called by the warp of the first part.
   __device__ __forceinline__ std::uint32_t join_parts(std::uint32_t stream, StreamHead& head) {
     const std::uint32_t coded = coded_of(stream);
@@ -297,7 +262,8 @@ struct UnitEncoder {
       head.words = kUniformStream | same;
       return 0;
     }
-    head = {write_words(stream, coded), offset_bytes};
+    head = {write_words<U>(job.symbols[stream] + first, coded, job.states + 64 * unit_number + 32 * stream),
+            offset_bytes};
     return 4 * kLaneCount + 2 * head.words + offset_bytes;
   }
   template <bool kPattern, std::uint32_t kSets>
@@ -323,6 +289,11 @@ struct UnitEncoder {
 
     struct Held {
       U own, before;
+
+      __device__ __forceinline__ void arrive() {
+        use_from_here(own);
+        use_from_here(before);
+      }
     };
     __device__ __forceinline__ Held load(std::uint32_t i) const {
       return {i < unit.count ? unit.remainders[i] : U{0},

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "lorenzo/rans.hpp"
-#include "stages/cuda/residuals.cuh"
+#include "stages/cuda/warp_sum.cuh"
+#include "stages/entropy/rans_step.hpp"
 
 namespace pyfilter::cuda {
 
