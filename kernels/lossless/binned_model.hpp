@@ -34,8 +34,11 @@ struct BinModel {
 };
 
 // The number behind the last one of a bin, modulo 2^64.
+KFN std::uint64_t end_of_bin(std::uint64_t lowest, std::uint32_t bits) {
+  return lowest + (bits < 64 ? std::uint64_t{1} << bits : 0);
+}
 KFN std::uint64_t end_of_bin(const BinModel& model, std::uint32_t s) {
-  return model.lowest[s] + (model.bits[s] < 64 ? std::uint64_t{1} << model.bits[s] : 0);
+  return end_of_bin(model.lowest[s], model.bits[s]);
 }
 
 // A model without the memory of its list of values.

@@ -95,7 +95,7 @@ PYF_MODEL void read_map(ModelReader& in, const Room& room, BinnedParts& model) {
   if (map.kind == NumberKind::pattern && map.remainders) in.fail();
 }
 
-inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t value_bits, BinModel& model) {
+KFN void read_bins_with(ModelReader& in, bool contexts, std::uint32_t value_bits, BinModel& model) {
   model.zigzag = in.flag();
   model.bins = static_cast<std::uint32_t>(in.take(8));
   if (in.failed() || model.bins > kMostBins) return in.fail();
@@ -103,11 +103,12 @@ inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t va
   std::uint32_t width = 8;
   std::uint8_t bits = 0, level = 0;
   for (std::uint32_t s = 0; s < model.bins; ++s) {
-    model.lowest[s] = in.flag() ? end : end + unzigzag(in.number(width));
+    const std::uint64_t lowest = in.flag() ? end : end + unzigzag(in.number(width));
+    model.lowest[s] = lowest;
     bits = model.bits[s] = in.near(bits, value_bits);
     if (contexts) level = model.level[s] = in.near(level, kBinLevels - 1);
     if (in.failed()) return;
-    end = end_of_bin(model, s);
+    end = end_of_bin(lowest, bits);
   }
   model.bits[kEscape] = static_cast<std::uint8_t>(value_bits);
   model.tables = 1;
@@ -134,6 +135,13 @@ inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t va
 }
 
 // Reads a model; false where the bytes are damaged. The model is empty, but for the dtype's fields of its map.
+// The reader is copied, so that compilers keep it in registers.
+inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t value_bits, BinModel& model) {
+  ModelReader own = in;
+  read_bins_with(own, contexts, value_bits, model);
+  in = own;
+}
+
 template <class Room>
 PYF_MODEL bool read_model_parts(const std::uint8_t* from, std::size_t available, const Room& room, BinnedParts& model,
                                 std::size_t* bytes) {

@@ -15,16 +15,25 @@ namespace pyfilter::cuda {
 inline constexpr std::uint32_t kOpenBinsThreads = 256;
 inline constexpr std::uint32_t kStagedBins = 16384;  // bytes of a payload that are copied to shared memory
 
-// Makes the slots and ranges of a table with one warp: each lane takes eight symbols.
+// Makes the slots and ranges of a table with one warp: each lane has eight symbols, all lanes fill the slots of one.
 __device__ __forceinline__ void make_symbol_table(const Frequencies& f, std::uint32_t* ranges, std::uint8_t* symbols) {
   constexpr std::uint32_t kOfLane = kSymbols / 32;
-  const std::uint32_t first_symbol = threadIdx.x % 32 * kOfLane;
-  std::uint32_t own = 0;
-  for (std::uint32_t i = 0; i < kOfLane; ++i) own += f.of[first_symbol + i];
+  const std::uint32_t lane = threadIdx.x % 32;
+  std::uint32_t frequency[kOfLane], own = 0;
+#pragma unroll
+  for (std::uint32_t k = 0; k < kOfLane; ++k) own += frequency[k] = f.of[lane * kOfLane + k];
   std::uint32_t slot = sum_upto(own) - own;
-  for (std::uint32_t s = first_symbol; s < first_symbol + kOfLane; ++s) {
-    ranges[s] = f.of[s] | slot << 16;
-    for (std::uint32_t i = 0; i < f.of[s]; ++i) symbols[slot++] = static_cast<std::uint8_t>(s);
+#pragma unroll
+  for (std::uint32_t k = 0; k < kOfLane; ++k) {
+    ranges[lane * kOfLane + k] = frequency[k] | slot << 16;
+    for (std::uint32_t left = __ballot_sync(kAllOfWarp, frequency[k] != 0 ? 1 : 0); left != 0; left &= left - 1) {
+      const int from = __ffs(static_cast<int>(left)) - 1;
+      const std::uint32_t count = __shfl_sync(kAllOfWarp, frequency[k], from),
+                          first = __shfl_sync(kAllOfWarp, slot, from);
+      for (std::uint32_t i = lane; i < count; i += 32)
+        symbols[first + i] = static_cast<std::uint8_t>(static_cast<std::uint32_t>(from) * kOfLane + k);
+    }
+    slot += frequency[k];
   }
 }
 

@@ -93,39 +93,65 @@ struct BitWriter {
   }
   KFN void skip(std::uint32_t count) { bits += count; }  // zeros
 };
-struct BitReader {
-  const std::uint8_t* from;
-  std::size_t end;  // in bits
-  std::size_t bits = 0;
+class BitReader {
+ public:
+  std::size_t end;       // in bits
+  std::size_t bits = 0;  // that have been read
   bool failed = false;
 
+  KFN BitReader(const std::uint8_t* bytes, std::size_t end_bit) : end(end_bit), from_(bytes) {}
+  // Reads at most 32 bits.
   KFN std::uint32_t take(std::uint32_t count) {
-    if (count > end - bits) {
-      failed = true;
-      return 0;
+    if (count > held_bits_) {
+      hold();
+      if (count > held_bits_) {
+        failed = true;
+        return 0;
+      }
     }
-    std::uint32_t value = 0;
-    for (std::uint32_t taken = 0; taken < count;) {
-      const auto at = static_cast<std::uint32_t>(bits % 8);
-      const std::uint32_t here = count - taken < 8 - at ? count - taken : 8 - at;
-      value |= (std::uint32_t{from[bits / 8]} >> at & ((1u << here) - 1)) << taken;
-      taken += here;
-      bits += here;
-    }
+    const auto value = static_cast<std::uint32_t>(held_ & ((std::uint64_t{1} << count) - 1));
+    consume(count);
     return value;
   }
   // Consumes zeros up to and including a one; false if there are more than `most` zeros, or no one.
   KFN bool take_zeros(std::uint32_t most, std::uint32_t& count) {
     bool found = false;
-    for (count = 0; !found && count <= most && bits < end;) {
-      const auto at = static_cast<std::uint32_t>(bits % 8), left = std::uint32_t{from[bits / 8]} >> at;
-      found = left != 0;
-      const std::uint32_t here = found ? static_cast<std::uint32_t>(bit_width(left & (0u - left))) - 1 : 8 - at;
-      count += here;
-      bits += here + (found ? 1 : 0);
+    for (count = 0; !found && count <= most;) {
+      if (held_bits_ == 0) hold();
+      if (held_bits_ == 0) break;
+      found = held_ != 0;
+      const std::uint32_t zeros =
+          found ? static_cast<std::uint32_t>(bit_width(held_ & (std::uint64_t{0} - held_))) - 1 : held_bits_;
+      count += zeros;
+      consume(zeros);
+      if (found) consume(1);
     }
-    failed = failed || !found || count > most || bits > end;
+    failed = failed || !found || count > most;
     return !failed;
+  }
+
+ private:
+  const std::uint8_t* from_;
+  std::uint64_t held_ = 0;  // the next bits, and zeros
+  std::uint32_t held_bits_ = 0;
+
+  // Loads the next bits: 57 at least, or all that there are.
+  KFN void hold() {
+    const std::size_t byte = bits / 8, bytes = (end + 7) / 8 - byte, left = end - bits;
+    const auto read = static_cast<std::uint32_t>(bits % 8);
+    held_ = 0;
+    if (bytes >= 8)
+      held_ = load_le<std::uint64_t>(from_ + byte);
+    else
+      for (std::size_t i = 0; i < bytes; ++i) held_ |= std::uint64_t{from_[byte + i]} << (8 * i);
+    held_ >>= read;
+    held_bits_ = left < 64 - read ? static_cast<std::uint32_t>(left) : 64 - read;
+    if (held_bits_ < 64) held_ &= (std::uint64_t{1} << held_bits_) - 1;
+  }
+  KFN void consume(std::uint32_t count) {  // at most held_bits_
+    held_ = count < 64 ? held_ >> count : 0;
+    held_bits_ -= count;
+    bits += count;
   }
 };
 
