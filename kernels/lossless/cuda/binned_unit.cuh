@@ -142,12 +142,13 @@ struct BinnedUnit {
     plain.is_unsigned = !kFloat && space().map.is_unsigned;
     plain.width = width;
     constexpr int kHeld = kLags == Lags::one ? 1 : kLags == Lags::three ? 3 : 0;
+    constexpr bool kCopies = sizeof(T) >= 4;  // shorter numbers cannot be copied one by one
     std::uint32_t lag[kHeld + 1];
-    bool lags_ahead = true;  // none is of the step before: they are copied a step ahead, from numbers of 4 bytes on
+    bool lags_ahead = true;  // none is of the step before: they are copied a step ahead
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) {
       lag[k] = space().undone.lag[k];
-      lags_ahead = lags_ahead && sizeof(T) >= 4 && lag[k] >= 64;
+      lags_ahead = lags_ahead && lag[k] >= 64;
     }
     const auto lagged = [&](int k, std::uint32_t next) -> U& {  // a step's place of the numbers that `lag` says
       return rings().lagged[next / 32 % 2][k][lane_of_warp()];
@@ -155,13 +156,11 @@ struct BinnedUnit {
     const auto copy_lagged = [&](std::uint32_t i, std::uint32_t next) {
 #pragma unroll
       for (int k = 0; k < kHeld; ++k)
-        if constexpr (sizeof(T) >= 4)
+        if constexpr (kCopies)
           copy_later_if<sizeof(T)>(lags_ahead && i < count && i >= lag[k], &lagged(k, next), numbers + (i - lag[k]));
     };
-    const auto load_lagged = [&](std::uint32_t i, std::uint32_t next) {
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k)
-        if (i < count && i >= lag[k]) lagged(k, next) = static_cast<U>(numbers[i - lag[k]]);
+    const auto load_lagged = [&](std::uint32_t i, int k) {
+      return i < count && i >= lag[k] ? static_cast<U>(numbers[i - lag[k]]) : U{0};
     };
     ShortSums<U, kSums> sums;
     // the first differences are a step of their own, with zeros before them
@@ -178,17 +177,23 @@ struct BinnedUnit {
       __syncwarp();  // orders what has been read and copies
       copy_lagged(i + 32, next + 32);
       stream.copy_ahead(next);
+      U before[kHeld + 1] = {};
+      if constexpr (!kCopies)
+#pragma unroll
+        for (int k = 0; k < kHeld; ++k) before[k] = load_lagged(i, k);
       typename BinStream<T>::Step step = {};
       if (kFull || next < decoded)
         step = stream.template take_symbols<kFull, kFar, (sizeof(T) > 1)>(space().tables, next, coded - next, level);
       std::uint32_t upto = step.own;
-      if (!lags_ahead) load_lagged(i, next);
+      if (kCopies && !lags_ahead)
+#pragma unroll
+        for (int k = 0; k < kHeld; ++k) lagged(k, next) = load_lagged(i, k);
       U number = sums.add(space().undone, arrived, upto);
       pending = kFull || next < decoded ? stream.read_offsets(step, upto) : PendingNumber<U>::known(constant);
 #pragma unroll
       for (int k = 0; k < kHeld; ++k) {
-        const U before = lagged(k, next);
-        const U own = kPattern ? ordered(plain, before) : before;
+        if constexpr (kCopies) before[k] = lagged(k, next);
+        const U own = kPattern ? ordered(plain, before[k]) : before[k];
         if (i >= lag[k]) number = k == 2 ? number - own : number + own;
       }
       if (kFull || i < count) {
