@@ -40,7 +40,7 @@ const BinnedKernels* kernels_of(Dtype dtype) {
 
 Status decode_some(const BinnedKernels& kernels, BinnedDecode job, cudaStream_t stream) {
   std::uint32_t resident = 0;
-  PYF_TRY(check(kernels.resident(job.warps, &resident), "occupancy of the decoder"));
+  PYF_TRY(check(kernels.resident(&job.warps, &resident), "occupancy of the decoder"));
   std::uint64_t memory = 0;
   PYF_TRY(device_memory(&memory));
   const std::uint64_t block_bytes = job.warps * job.scratch_bytes,

@@ -54,8 +54,9 @@ struct BinnedDecode {
 
 // Launchers of the kernel that decodes units, for a type of values.
 struct BinnedKernels {
-  // Returns the number of thread blocks of this many warps that are resident on the device.
-  cudaError_t (*resident)(std::uint32_t warps, std::uint32_t* blocks);
+  // Returns the number of thread blocks that are resident on the device, and of how many warps: as many as are given,
+  // or fewer.
+  cudaError_t (*resident)(std::uint32_t* warps, std::uint32_t* blocks);
   cudaError_t (*decode)(const BinnedDecode& job, std::uint32_t blocks, cudaStream_t stream);
 };
 

@@ -4,6 +4,7 @@
 //   number[i] = x[i] + number[i - a] + number[i - b] - number[i - a - b]   for strides a and b
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "lossless/cuda/binned_stream.cuh"
@@ -18,9 +19,13 @@ struct BinnedShared {
   BlockTables<U> tables;
   UndoneStrides undone;
   NumberMap map;
-  UnitRings<U> rings[kMostBinnedWarps];
   std::uint32_t ends[kBinnedFrames];  // groups of units up to the end of each frame
   std::uint32_t work;
+  UnitRings<U> rings[kMostBinnedWarps];  // the last ones are not there if a block has fewer warps
+
+  static constexpr std::size_t bytes_of(std::uint32_t warps) {
+    return sizeof(BinnedShared) - (kMostBinnedWarps - warps) * sizeof(UnitRings<U>);
+  }
 };
 // The shared memory of a thread block; called where it is used, as team_space() is.
 template <class U>
