@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What our encoder made golden frames from; hand_made.py has the frames of other writers.
 
-Values come from integers and single IEEE operations, so every machine and version of NumPy makes the same values. A
-case whose files are written must not change.
+A case whose files are written must not change. Values: fields.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from reference import adaptive_grid, decoder
 
 import pyfilter
-from pyfilter.registry import registry
 
-Array = NDArray[Any]
+from .adaptive_cases import adaptive_cases, parts_cases, update_cases
+from .fields import TILE, lattice, missing, mixed_tiles, noise, signed, specials, spiky, swell, waves, with_bits
+from .golden_case import GoldenCase
+from .type_cases import bool_cases, complex_cases, half_cases
+
 FOLDER = Path(__file__).resolve().parent
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 SHAPES = {1: (130,), 2: (11, 19), 3: (5, 6, 9)}
 PREDICTED = {"chain": (150,), "lorenzo2d": (13, 17), "lorenzo3d": (5, 6, 9), "columns": (70, 3)}
-TILE = 4096
 
 #: cases whose frame our encoder no longer writes (it still decodes): the release since which, and why
 ENCODED_DIFFERENTLY: dict[str, str] = {
@@ -45,116 +42,6 @@ ENCODED_DIFFERENTLY: dict[str, str] = {
         "0.1.0: frames that are written as lorenzo have states of as many bits as they need",
     ),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class GoldenCase:
-    """A request; its name is that of the files."""
-
-    name: str
-    values: Array
-    codec: pyfilter.Codec
-    fill: Any = None
-    #: what the array was before it was written to in part
-    before: Array | None = None
-    #: adaptive: whether the payload has parts with heads
-    parts: bool = False
-
-    @property
-    def version(self) -> int:
-        """Of the format, of the frame that the codec makes; these updates make the range smaller."""
-        with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
-        is_rans = isinstance(self.codec, pyfilter.Lorenzo) and self.codec.coder == "rans"
-        parameters = bytes((with_bins, decoder.RANS if is_rans else adaptive_grid.PARTS if self.parts else 0))
-        first = decoder.first_version(self.codec.spec().id, parameters)
-        if self.values.dtype.kind in "cb" or self.values.dtype.str[1:] == "f2":
-            return max(first, decoder.DERIVED_VERSION)
-        return first if self.before is None else max(first, decoder.CARRIED_VERSION)
-
-    def encode(self) -> bytes:
-        """What our encoder makes of it today."""
-        if self.before is None:
-            return pyfilter.encode(self.values, self.codec, self.fill)
-        over = pyfilter.encode(self.before, self.codec, self.fill)
-        values = np.where(self.before == self.values, pyfilter.decode(over), self.values)
-        return pyfilter.encode(values.astype(self.values.dtype), self.codec, self.fill, over=over)
-
-
-@dataclass(frozen=True, eq=False)
-class RecordCase:
-    """A request for records; `before` as in `GoldenCase`."""
-
-    name: str
-    values: Array
-    codec: pyfilter.Compound
-    fill: Any = None
-    before: Array | None = None
-    version: int = 9
-
-    def encode(self) -> bytes:
-        """What our encoder makes of it today."""
-        if self.before is None:
-            return pyfilter.encode(self.values, self.codec, self.fill)
-        over = pyfilter.encode(self.before, self.codec, self.fill)
-        values = self.values.copy()
-        decoded = pyfilter.decode(over).view(values.dtype)
-        for name in values.dtype.names or ():
-            kept = self.before[name] == values[name]
-            values[name] = np.where(kept, decoded[name], values[name])
-        return pyfilter.encode(values, self.codec, self.fill, over=over)
-
-
-def noise(n: int, seed: int = 1) -> list[int]:
-    """Integers of 64 bits from a linear congruence: the same everywhere."""
-    state, found = seed, []
-    for _ in range(n):
-        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        found.append(state ^ state >> 29)
-    return found
-
-
-def swings(n: int, seed: int = 1) -> Array:
-    """Integers from -200 to 200."""
-    return np.array([v % 401 - 200 for v in noise(n, seed)], np.int64)
-
-
-def waves(shape: tuple[int, ...], dtype: str) -> Array:
-    """Parabolas with a little noise; one rounding (a division) for floats."""
-    n = math.prod(shape)
-    whole = [((i % 40) - 20) ** 2 * 9 + noise_i % 64 for i, noise_i in enumerate(noise(n))]
-    if dtype[0] == "f":
-        return (np.array(whole, np.float64) / 700).astype(dtype).reshape(shape)
-    modulus = 1 << 8 * int(dtype[1])
-    patterns = np.array([(v // (100 if modulus == 256 else 3) - (i % 7 == 0)) % modulus for i, v in enumerate(whole)])
-    if dtype[1] == "8":  # the full width, and over its edge
-        patterns = np.array([(v + (1 << 63) - 900) % modulus for v in whole], np.uint64)
-    values: Array = patterns.astype(f"u{dtype[1]}").view(np.dtype(dtype))
-    return np.reshape(values, shape)
-
-
-def with_bits(values: Array, patterns: dict[int, int]) -> Array:
-    """A copy with these bit patterns at these flat indices."""
-    changed: Array = values.copy()
-    flat = changed.reshape(-1).view(f"u{values.dtype.itemsize}")
-    for index, pattern in patterns.items():
-        flat[index] = pattern
-    return changed
-
-
-def specials(dtype: str) -> dict[int, int]:
-    """NaNs quiet, negative, with a payload and signalling, infinities, -0.0 and a subnormal; some side by side."""
-    width, fraction = (32, 23) if dtype == "f4" else (64, 52)
-    infinity = (1 << width - 1) - (1 << fraction)
-    quiet, sign = infinity | 1 << fraction - 1, 1 << width - 1
-    patterns = [quiet, quiet, quiet | sign, quiet | 0x1234, infinity | 1, infinity, infinity | sign, sign, 77]
-    return {2 + 5 * i + i // 4 * 30: pattern for i, pattern in enumerate(patterns)} | {3: quiet, 4: quiet}
-
-
-def lattice(dtype: str) -> Array:
-    """Odd multiples of an eighth: with that bound all are half-way between two codes."""
-    odd: Array = (np.array([v % 41 for v in noise(130)]) * 2 + 1).astype(dtype)
-    eighths: Array = odd / np.dtype(dtype).type(8)
-    return eighths
 
 
 def cuszp2_cases() -> Iterator[GoldenCase]:
@@ -258,34 +145,6 @@ def bins_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("lossless_u1_ratio_volume", waves((9, 10, 21), "u1"), ratio)
 
 
-def spiky(shape: tuple[int, ...], dtype: str) -> Array:
-    """Waves, every 50th value of which is far off: what exceptions are for."""
-    values = waves(shape, dtype)
-    values.reshape(-1)[::50] += 9
-    return values
-
-
-def mixed_tiles(dtype: str) -> Array:
-    """Tiles of a chain: zeros, the fill value alone, a constant, random bits, waves with holes, and a part of one."""
-    tiles = np.zeros(5 * TILE + 40, dtype)
-    tiles[TILE : 2 * TILE] = -999
-    tiles[2 * TILE : 3 * TILE] = 5.5
-    words = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(TILE)], f"u{dtype[1]}")
-    tiles[3 * TILE : 4 * TILE] = words.view(dtype)
-    tiles[4 * TILE : 5 * TILE] = np.repeat(waves((64,), dtype), 64)
-    tiles[4 * TILE + 100 : 4 * TILE + 900] = -999
-    return tiles
-
-
-def missing(shape: tuple[int, ...], how: str) -> NDArray[np.bool_]:
-    """A bay in the middle; lone positions; or all but a few, so that most lines have no value."""
-    if how == "bay":
-        sides = [np.abs(2 * axis - size) < 0.8 * size for axis, size in zip(np.indices(shape), shape, strict=True)]
-        return np.asarray(np.all(sides, axis=0))
-    positions = np.arange(math.prod(shape)).reshape(shape)
-    return np.asarray(positions % 23 == 7 if how == "points" else positions % 211 != 50)
-
-
 def missing_cases(dtype: str) -> Iterator[GoldenCase]:
     """Masks that are predicted, plain ones, and lines and slabs without values; noise."""
     name, kind = f"hierarchical_delta_{dtype}", np.dtype(dtype).type
@@ -300,17 +159,6 @@ def missing_cases(dtype: str) -> Iterator[GoldenCase]:
     yield GoldenCase(f"{name}_auto_noise", white.copy(), pyfilter.HierarchicalDelta(absolute=0.5))
     white[100:150] = np.nan
     yield GoldenCase(f"{name}_auto_noise_nan", white, pyfilter.HierarchicalDelta(absolute=0.5), kind(np.nan))
-
-
-def signed(shape: tuple[int, ...], dtype: str, negative: int) -> Array:
-    """Powers of two times 1 to 1 63/64, of which so many in 16 are negative; some zeros of both signs."""
-    n = math.prod(shape)
-    whole = [(v % 64 + 64) << i // 16 % 7 for i, v in enumerate(noise(n))]
-    values = (np.array(whole, np.float64) / 512).astype(dtype)
-    values[::29] = 0
-    values[np.array([v // 64 % 16 < negative for v in noise(n)])] *= -1
-    values[::31] *= 0
-    return values.reshape(shape)
 
 
 def pointwise_cases(dtype: str) -> Iterator[GoldenCase]:
@@ -490,238 +338,6 @@ def progressive_again() -> Iterator[GoldenCase]:
     for case in progressive_cases():
         if case.name in ENCODED_DIFFERENTLY:
             yield GoldenCase(f"{case.name}_by_next", case.values, case.codec, case.fill)
-
-
-def swell(shape: tuple[int, ...], dtype: str, noise_bits: int = 4) -> Array:
-    """Parabolas of several lengths along every axis, and noise: smooth enough for weights to pay."""
-    n = math.prod(shape)
-    axes = np.indices(shape).reshape(len(shape), n)
-    whole = np.array([v % (1 << noise_bits) for v in noise(n)], np.int64)
-    for number, axis in enumerate(axes):
-        length = 37 + 12 * number
-        at = (axis * (2 + number) + axes.sum(axis=0) // 3) % (2 * length)
-        whole += np.where(at < length, 1, -1) * (at % length) * (length - at % length) * 8
-    return (whole.astype(np.float64) / 1024).astype(dtype).reshape(shape)
-
-
-def adaptive_cases() -> Iterator[GoldenCase]:
-    """Every kind of tile, both predictors, masks, values that are stored; what is written as lorenzo."""
-    shapes = {"line": (2400,), "plane": (41, 50), "volume": (12, 13, 16), "4d": (2, 6, 11, 15), "components": (800, 3)}
-    for i, (word, shape) in enumerate(shapes.items()):
-        dtype = ("f4", "f8")[i % 2]
-        name, kind = f"adaptive_{dtype}_{word}", np.dtype(dtype).type
-        yield GoldenCase(name, swell(shape, dtype), pyfilter.Adaptive(absolute=0.02))
-        fine = pyfilter.Adaptive(absolute=0.2, predictor="interpolation")
-        yield GoldenCase(f"{name}_interpolation", swell(shape, dtype, 2), fine)
-        holes = with_bits(swell(shape, dtype), specials(dtype))
-        holes.reshape(-1)[150:700] = -999
-        holes.reshape(-1)[800:1800:37] = -999
-        predictor = ("auto", "interpolation")[i % 2]
-        yield GoldenCase(f"{name}_declared", holes, pyfilter.Adaptive(absolute=0.05, predictor=predictor), kind(-999))
-    fast = pyfilter.Adaptive(relative=1e-4, effort="fast")
-    yield GoldenCase("adaptive_f4_plane_fast", swell((41, 50), "f4"), fast)
-    yield GoldenCase("adaptive_f8_volume_fast", swell((12, 13, 16), "f8"), fast)
-    undeclared = swell((41, 50), "f4")
-    undeclared[10:20, 5:40] = 1e30
-    yield GoldenCase("adaptive_f4_undeclared", undeclared, pyfilter.Adaptive(absolute=0.02))
-    stored = swell((2400,), "f8")
-    stored[::211] = [(1500 + k) * (-1) ** k for k in range(stored[::211].size)]
-    yield GoldenCase("adaptive_f8_stored", stored, pyfilter.Adaptive(absolute=0.002, predictor="regression"))
-    swapped = swell((41, 50), "f4").astype(">f4")
-    yield GoldenCase("adaptive_f4_big_endian", swapped, pyfilter.Adaptive(psnr=70))
-    yield GoldenCase("adaptive_f8_big_endian", swell((12, 13, 14), "f8").astype(">f8"), pyfilter.Adaptive(psnr=90))
-    for dtype in ("f4", "f8"):
-        scalar, empty = np.array(np.dtype(dtype).type(2.5)), np.empty((3, 0, 2), dtype)
-        yield GoldenCase(f"adaptive_{dtype}_scalar", scalar, pyfilter.Adaptive(absolute=0.01))
-        yield GoldenCase(f"adaptive_{dtype}_empty", empty, pyfilter.Adaptive(absolute=0.01))
-        yield GoldenCase(f"adaptive_{dtype}_falls_back", waves((130,), dtype), pyfilter.Adaptive(absolute=0.1))
-        exact = pyfilter.Adaptive(absolute=1e-310 if dtype == "f8" else 1e-44)
-        yield GoldenCase(f"adaptive_{dtype}_exact", waves((130,), dtype), exact)
-    yield GoldenCase("adaptive_f4_pointwise", signed((40, 64), "f4", 5), pyfilter.Adaptive(pointwise_relative=0.02))
-    walk = (np.cumsum(swings(16_900)).astype(np.float64) / 64).astype("f4")
-    yield GoldenCase("adaptive_f4_crop", walk, pyfilter.Adaptive(absolute=0.3))  # trained on a part of its tile
-
-
-def folded(count: int, row: int, rows: int, dtype: str) -> Array:
-    """A line that is rough along rows of a plane, or of a volume with planes of `rows` rows, and smooth across them."""
-    i, rough = np.arange(count), swings(2 * row, 7)
-    x, y, z = i % row, i // row % (rows or count), i // (row * (rows or count))
-    whole = 20 * np.array([v % 64 for v in noise(count)], np.int64)
-    for number, along in enumerate((2 * y + z, 2 * z - y)):
-        length = 19 + 8 * number
-        at = along % (2 * length)
-        whole += rough[x + number * row] * np.where(at < length, 1, -1) * (at % length) * (length - at % length)
-    found: Array = (whole.astype(np.float64) / 4096).astype(dtype)
-    return found
-
-
-def parts_cases() -> Iterator[GoldenCase]:
-    """Adaptive: a part for each component, lines that are folded into planes and volumes."""
-
-    def case(name: str, values: Array, codec: pyfilter.Codec, fill: Any = None, before: Any = None) -> GoldenCase:
-        return GoldenCase(f"adaptive_{name}", values, codec, fill, before, parts=True)
-
-    coarse = pyfilter.Adaptive(absolute=0.05)
-    fine = pyfilter.Adaptive(absolute=0.02, predictor="regression")
-    smooth = pyfilter.Adaptive(absolute=0.2, predictor="interpolation")
-    apart = np.array([0, 1000, -200])
-    for dtype, count in (("f4", 3), ("f8", 2)):  # components with fewer than 2048 values share a part
-        lines = (swell((2050, 3), "f8") + apart)[:, :count].astype(dtype)
-        yield case(f"{dtype}_parts", lines, fine)
-    lines = (swell((2050, 3), "f8") + apart).astype("f4")
-    yield case("f4_parts_interpolation", lines[:, :2], smooth)
-    holes = with_bits(lines, specials("f4"))
-    holes[100:150, 1], holes[:, 2] = -999, -999
-    yield case("f4_parts_declared", holes, fine, np.float32(-999))
-    yield case("f4_parts_planes", swell((50, 41, 2), "f4"), pyfilter.Adaptive(absolute=0.02))
-    yield case("f4_parts_volumes", swell((9, 15, 16, 2), "f4"), pyfilter.Adaptive(absolute=0.02))
-    yield case("c8_parts", lines[:1024].astype("c8"), fine)
-    before = swell((2050, 2), "f4")
-    before[:8] = 300
-    after = before.copy()
-    after[:8] = 1
-    relative = pyfilter.Adaptive(relative=2.0**-13, predictor="regression")
-    yield case("f4_parts_update", after, relative, before=before)
-    yield case("f4_folded_plane", folded(4129, 37, 0, "f4"), coarse)
-    yield case("f4_folded_volume", folded(4501, 36, 9, "f4"), coarse)
-    special = with_bits(folded(4100, 43, 0, "f4"), specials("f4"))
-    special[1000:1100] = special[-30:-3] = -999
-    special[-2:] = math.nan, math.inf
-    interpolation = pyfilter.Adaptive(absolute=0.05, predictor="interpolation")
-    yield case("f4_folded_specials", special, interpolation, np.float32(-999))
-
-
-def update_cases() -> Iterator[GoldenCase]:
-    """Chunks whose largest values were written over: kept values carry the bound of the range that was."""
-    kinds: tuple[tuple[str, pyfilter.Codec], ...] = (
-        ("cuszp2", pyfilter.Cuszp2(relative=1e-3)),
-        ("hierarchical_delta", pyfilter.HierarchicalDelta(psnr=60)),
-        ("lorenzo", pyfilter.Lorenzo(relative=1e-3, coder="huffman")),
-        ("progressive", pyfilter.Progressive(relative=1e-3)),
-    )
-    for name, codec in kinds:
-        for dtype, what in (("f4", "finer"), ("f8", "finer"), ("f4", "exact")):
-            after = waves((11, 19), dtype) if what == "finer" else np.full((11, 19), 273.15, dtype)
-            before = after.copy()
-            before[4, 5:9] = 300
-            yield GoldenCase(f"update_{name}_{dtype}_{what}", after, codec, before=before)
-    whole = waves((11, 19), "i4")
-    before = whole.copy()
-    before[3, 3] = 2**20
-    yield GoldenCase("update_hierarchical_delta_i4", whole, pyfilter.HierarchicalDelta(relative=1e-3), before=before)
-
-
-def complex_waves(shape: tuple[int, ...], dtype: str) -> Array:
-    """Waves as real parts, and the same backwards as imaginary ones."""
-    part = waves(shape, {"c8": "f4", "c16": "f8"}[dtype])
-    found = np.empty(shape, dtype)
-    found.real, found.imag = part, part.reshape(-1)[::-1].reshape(shape)
-    return found
-
-
-def complex_cases() -> Iterator[GoldenCase]:
-    """Every codec that takes them, ranks, special parts, fill values of every kind, a chunk written in parts."""
-    for dtype in ("c8", "c16"):
-        plane, special = complex_waves((7, 17), dtype), complex_waves((70,), dtype)
-        special[[3, 40, 41]] = complex(math.nan, 1), complex(-0.0, math.inf), complex(-math.inf, -0.0)
-        codecs: dict[str, pyfilter.Codec] = {
-            "cuszp2": pyfilter.Cuszp2(absolute=2.0**-6),
-            "lossless": pyfilter.Lossless(),
-            "lossless_ratio": pyfilter.Lossless(effort="ratio"),
-            "hierarchical_delta": pyfilter.HierarchicalDelta(absolute=2.0**-6),
-            "pointwise": pyfilter.HierarchicalDelta(pointwise_relative=2.0**-6),
-            "lorenzo": pyfilter.Lorenzo(absolute=2.0**-6),
-            "adaptive": pyfilter.Adaptive(absolute=2.0**-6),
-        }
-        for name, codec in codecs.items():
-            values = complex_waves((24, 40), dtype) if name in ("lorenzo", "adaptive") else plane
-            yield GoldenCase(f"{name}_{dtype}_plane", values, codec)
-            yield GoldenCase(f"{name}_{dtype}_specials", special, codec)
-        cuszp2 = codecs["cuszp2"]
-        for rank, shape in {"scalar": (), "empty": (0, 3), "rank32": (1,) * 31 + (3,)}.items():
-            yield GoldenCase(f"cuszp2_{dtype}_{rank}", complex_waves(shape, dtype), cuszp2)
-        for kind, fill in {"real": -999.0, "both": -999.0 - 999.0j, "different": -999.0 + 7.0j}.items():
-            values = plane.copy()
-            values[3:5] = fill
-            yield GoldenCase(f"cuszp2_{dtype}_fill_{kind}", values, cuszp2, fill)
-        yield GoldenCase(f"cuszp2_{dtype}_big_endian", plane.astype(f">{dtype}"), cuszp2)
-        before = plane.copy()
-        before[0, 0] = 1000
-        yield GoldenCase(f"cuszp2_{dtype}_update", plane, pyfilter.Cuszp2(relative=2.0**-8), before=before)
-
-
-def bool_cases() -> Iterator[GoldenCase]:
-    """Both efforts, ranks, bytes that are neither 0 nor 1."""
-    for effort in ("fast", "ratio"):
-        codec = pyfilter.Lossless(effort=effort)
-        for name, shape in {"plane": (40, 60), "scalar": (), "empty": (0,), "row": (33,)}.items():
-            yield GoldenCase(f"lossless_bool_{effort}_{name}", waves(shape, "u1") > 40, codec)
-        odd = (np.arange(70, dtype="u1") // 9).view("?")
-        yield GoldenCase(f"lossless_bool_{effort}_odd", odd, codec)
-
-
-def half_cases() -> Iterator[GoldenCase]:
-    """Both efforts, both byte orders, ranks, every kind of special value."""
-    for effort in ("fast", "ratio"):
-        codec = pyfilter.Lossless(effort=effort)
-        for name, shape in {"plane": (20, 33), "scalar": (), "empty": (0,), "row": (33,)}.items():
-            yield GoldenCase(f"lossless_f2_{effort}_{name}", waves(shape, "f4").astype("f2"), codec)
-        yield GoldenCase(f"lossless_f2_{effort}_big_endian", waves((20, 33), "f4").astype(">f2"), codec)
-        patterns = (0x7E00, 0x7E01, 0xFE00, 0x7D01, 0x7C00, 0xFC00, 0x8000, 1, 0x8001)
-        special = with_bits(waves((70,), "f4").astype("f2"), dict(enumerate(patterns, 3)))
-        yield GoldenCase(f"lossless_f2_{effort}_specials", special, codec)
-    yield from bounded_half_cases(special)
-
-
-def bounded_half_cases(special: Array) -> Iterator[GoldenCase]:
-    """float16 with each kind of bound, a fill value, missing values, either byte order, and written in parts."""
-    plane = waves((20, 33), "f4").astype("f2")
-    holes = with_bits(plane, dict.fromkeys(range(50, 200), 0xE3CE))  # -999
-    before = plane.copy()
-    before[0, 0] = 40
-    for name in ("cuszp2", "hierarchical_delta", "lorenzo", "adaptive"):
-        codec = getattr(pyfilter, registry().codecs[name].class_name)
-        large = waves((44, 45), "f4").astype("f2") if name == "lorenzo" else plane
-        yield GoldenCase(f"{name}_f2_absolute", large, codec(absolute=0.0625))
-        yield GoldenCase(f"{name}_f2_holes", holes, codec(absolute=0.0625), fill=-999)
-        yield GoldenCase(f"{name}_f2_big_endian", plane.astype(">f2"), codec(relative=2.0**-6))
-        yield GoldenCase(f"{name}_f2_specials", special, codec(absolute=1.0))
-        yield GoldenCase(f"{name}_f2_update", plane, codec(relative=2.0**-6), before=before)
-        if name != "cuszp2":
-            yield GoldenCase(f"{name}_f2_pointwise", plane + np.float16(2), codec(pointwise_relative=2.0**-5))
-
-
-def record_cases() -> list[RecordCase]:
-    """Compound types: one with padding, both byte orders and all kinds of fields; one that was written in parts."""
-    names = ["id", "x", "y", "t", "flag", "v", "c", "h", "s"]
-    formats = ["<i8", "<f4", ">f4", "<f8", "u1", "(3,)<f4", "<c8", "<f2", "S5"]
-    offsets = [3, 12, 16, 20, 28, 29, 41, 49, 51]
-    values = np.zeros(13, np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 57}))
-    n = np.arange(13)
-    values["id"], values["flag"], values["s"] = 1000 + n, n % 3, b"abc"
-    for number, field in enumerate(("x", "y", "t", "h"), 1):
-        values[field] = number * n * n / 32 - n
-    values["v"] = values["x"][:, None] * np.array([1, -2, 0.5], "f4")
-    values["c"].real, values["c"].imag = values["x"], values["y"]
-    values["x"][5], values["y"][7] = np.nan, -np.inf
-    fill = np.zeros((), values.dtype)
-    fill["x"], fill["y"] = -999, -999
-    values["x"][10:12] = -999
-    bounds = {
-        "x": pyfilter.Cuszp2(absolute=0.25),
-        "y": pyfilter.HierarchicalDelta(relative=2.0**-8),
-        "v": pyfilter.Lorenzo(absolute=0.125),
-        "c": pyfilter.Cuszp2(absolute=0.5),
-    }
-    before = np.zeros(40, [("y", ">f4"), ("n", "<i2")])
-    before["y"], before["n"] = np.arange(40) ** 2 / 32, 7
-    after = before.copy()
-    after["y"][30:] = 3
-    relative = pyfilter.Compound({"y": pyfilter.HierarchicalDelta(relative=2.0**-8)})
-    return [
-        RecordCase("records_padded", values, pyfilter.Compound(bounds), fill),
-        RecordCase("records_update", after, relative, None, before),
-    ]
 
 
 def cases() -> list[GoldenCase]:

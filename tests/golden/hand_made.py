@@ -24,7 +24,8 @@ from reference import (
 
 import pyfilter
 
-from .cases import bounded_half_cases, waves
+from .fields import waves
+from .type_cases import bounded_half_cases
 
 Array = NDArray[Any]
 

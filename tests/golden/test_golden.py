@@ -17,15 +17,8 @@ from pyfilter.registry import registry
 from pyfilter.settings import CPU_LEVELS
 
 from . import writer
-from .cases import (
-    DTYPES,
-    ENCODED_DIFFERENTLY,
-    FOLDER,
-    GoldenCase,
-    RecordCase,
-    cases,
-    record_cases,
-)
+from .cases import DTYPES, ENCODED_DIFFERENTLY, FOLDER, cases
+from .golden_case import GoldenCase, RecordCase
 from .hand_made import (
     HAND_MADE,
     HAND_MADE_ADAPTIVE,
@@ -37,6 +30,7 @@ from .hand_made import (
     HAND_MADE_SHORT_STATES,
     HAND_MADE_STREAMS,
 )
+from .type_cases import record_cases
 
 FRAMES = sorted(FOLDER.glob("v*.pyf"))
 OF_VALUES = [path for path in FRAMES if not records.is_records(path.read_bytes())]

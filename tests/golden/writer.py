@@ -16,8 +16,10 @@ from reference import decoder
 
 import pyfilter
 
-from .cases import FOLDER, GoldenCase, RecordCase, cases, record_cases
+from .cases import FOLDER, cases
+from .golden_case import GoldenCase, RecordCase
 from .hand_made import hand_made
+from .type_cases import record_cases
 
 MANIFEST = "MANIFEST.sha256"
 
