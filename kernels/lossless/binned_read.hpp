@@ -134,7 +134,6 @@ KFN void read_bins_with(ModelReader& in, bool contexts, std::uint32_t value_bits
   }
 }
 
-// Reads a model; false where the bytes are damaged. The model is empty, but for the dtype's fields of its map.
 // The reader is copied, so that compilers keep it in registers.
 inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t value_bits, BinModel& model) {
   ModelReader own = in;
@@ -142,6 +141,7 @@ inline PYF_MODEL void read_bins(ModelReader& in, bool contexts, std::uint32_t va
   in = own;
 }
 
+// Reads a model; false where the bytes are damaged. The model is empty, but for the dtype's fields of its map.
 template <class Room>
 PYF_MODEL bool read_model_parts(const std::uint8_t* from, std::size_t available, const Room& room, BinnedParts& model,
                                 std::size_t* bytes) {

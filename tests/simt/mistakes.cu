@@ -44,7 +44,7 @@ __global__ void reverse_copied(std::uint32_t* numbers) {
   numbers[at] = room[kThreads - 1 - threadIdx.x];
 }
 
-// The same with two groups of copies, of which only the first may be on its way no longer.
+// The same with two groups of copies: after the wait only the first has arrived.
 template <bool kRight>
 __global__ void reverse_grouped(std::uint32_t* numbers) {
   __shared__ std::uint32_t room[kThreads];

@@ -40,10 +40,6 @@ INSTRUCTIONS = {
     "cp.async.bulk.prefetch.L2.global [%0], %1;": "nothing",
     "{ .reg .u32 before; .reg .pred inside; shfl.sync.up.b32 before|inside, %0, %1, %2, 0xffffffff; "
     "@inside add.u32 %0, %0, before; }": "add_lane_before",
-    "{ .reg .u32 a, b; .reg .pred inside, too; shfl.sync.up.b32 a|inside, %0, %2, %3, 0xffffffff; "
-    "shfl.sync.up.b32 b|too, %1, %2, %3, 0xffffffff; @inside add.u32 %0, %0, a; @too add.u32 %1, %1, b; }": (
-        "add_lanes_before"
-    ),
     "{ .reg .u32 low, high; .reg .u64 before; .reg .pred inside; mov.b64 {low, high}, %0; "
     "shfl.sync.up.b32 low|inside, low, %1, %2, 0xffffffff; shfl.sync.up.b32 high, high, %1, %2, 0xffffffff; "
     "mov.b64 before, {low, high}; @inside add.u64 %0, %0, before; }": "add_lane_before",

@@ -13,6 +13,7 @@
 #include "lorenzo/cuda/residuals.cuh"
 #include "lorenzo/cuda/special_values.cuh"
 #include "stages/cuda/coder.cuh"
+#include "stages/cuda/warp_launch.cuh"
 
 namespace pyfilter::cuda {
 
@@ -32,38 +33,6 @@ template <class Code, int S>
 cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
-
-// A kernel with one warp for each group. A thread block has as many warps as shared memory allows, besides the memory
-// that they share.
-struct WarpLaunch {
-  std::uint32_t warps = 0;
-  std::size_t bytes = 0, bytes_of_warp = 0;
-  unsigned resident = 0;  // thread blocks that run at once
-
-  template <class Kernel>
-  cudaError_t find(Kernel kernel, int most_warps, std::size_t block_bytes, std::size_t warp_bytes) {
-    int device = 0, most_shared = 0;
-    PYF_CUDA_TRY(cudaGetDevice(&device));
-    PYF_CUDA_TRY(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    const auto fitting = (static_cast<std::int64_t>(most_shared) - static_cast<std::int64_t>(block_bytes)) /
-                         static_cast<std::int64_t>(warp_bytes);
-    warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
-    bytes = block_bytes + warps * warp_bytes;
-    bytes_of_warp = warp_bytes;
-    return resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident);
-  }
-  // Thread blocks for each frame, if every frame has its own and all run at once.
-  unsigned own_blocks(std::uint32_t frames, std::uint32_t units) const {
-    return std::clamp(resident / frames, 1u, std::max(units, 1u));
-  }
-  // The fewest warps that need the same number of waves, so that the last wave is nearly full.
-  unsigned fewest_warps(std::uint32_t units, unsigned blocks) const {
-    const std::uint32_t each = (units + blocks - 1) / blocks, turns = std::max(1u, (each + warps - 1) / warps);
-    return std::max(1u, (each + turns - 1) / turns);
-  }
-  // The memory of a block of fewer warps: several such blocks run on a multiprocessor.
-  std::size_t bytes_for(unsigned fewer) const { return bytes - (warps - fewer) * bytes_of_warp; }
-};
 
 // Frames share all thread blocks if otherwise a tenth of the device or more would be idle. Unaligned rows of planes and
 // volumes do not: they spill more registers.

@@ -17,6 +17,8 @@ inline constexpr std::uint32_t kAllOfWarp = 0xFFFFFFFFu, kBinSlots = 1u << kBinT
 inline constexpr std::uint32_t kBinnedFrames = usual_size(512, 3);  // the most frames of a launch
 inline constexpr std::uint32_t kMostBinnedWarps = 16;               // of a thread block; each decodes a unit
 
+__device__ __forceinline__ std::uint32_t lane_of_warp() { return threadIdx.x % 32; }
+
 // A stream's tables. A slot has its symbol; a symbol of a table its frequency and, from bit 16 on, its first slot.
 struct SymbolTables {
   alignas(16) std::uint32_t ranges[kMostBinTables * kSymbols];

@@ -3,18 +3,17 @@
 // is the same lane by lane.
 #pragma once
 
+#include <cuda_pipeline.h>
+
 #include <cstdint>
 
 #include "core/wire.hpp"
 #include "lossless/cuda/binned_params.cuh"
-#include "lossless/cuda/neighbour_levels.cuh"
 #include "lossless/cuda/unit_rings.cuh"
 #include "stages/cuda/warp_sum.cuh"
 #include "stages/entropy/rans_step.hpp"
 
 namespace pyfilter::cuda {
-
-__device__ __forceinline__ std::uint32_t lane_of_warp() { return threadIdx.x % 32; }
 
 // Tables of a stream in the shared memory of a thread block.
 template <class U>
@@ -77,7 +76,6 @@ struct BinStream {
   std::uint32_t bit, end_bit;       // the same in bits: of the offsets
   std::uint32_t x;
   NeighbourLevels neighbours;
-  bool no_levels;  // of this stream
   std::uint32_t width;
   bool failed;
 
@@ -107,10 +105,10 @@ struct BinStream {
     at += states + word_bytes + head.offset_bytes;
     bit = 8 * end_word;
     end_bit = 8 * (skipped + at);
-    failed = no_levels = false;
+    failed = false;
     __pipeline_wait_prior(0);  // copies that the last stream did not need
     __syncwarp();              // which has been read
-    neighbours.begin(space().levels);
+    neighbours.begin(rings().levels);
     reader.begin(word_at, end_word);
     __pipeline_commit();
     __pipeline_wait_prior(0);
@@ -120,18 +118,17 @@ struct BinStream {
   // There is no stream, since all values have one symbol.
   __device__ __forceinline__ void open_none() {
     word_at = bit = 0;
-    no_levels = true;
     reader.begin_none();
     __pipeline_wait_prior(0);
     __syncwarp();
   }
-  __device__ __forceinline__ static UnitRings<U>& space() { return RingReader<U>::rings(); }
+  __device__ __forceinline__ static UnitRings<U>& rings() { return RingReader<U>::rings(); }
   // Gives words to the lanes whose state needs one, in the order of lanes.
   template <bool kEven>
   __device__ __forceinline__ std::uint32_t refilled(std::uint32_t state, bool needs) {
     const std::uint32_t taking = __ballot_sync(kAllOfWarp, needs ? 1 : 0);
     const auto place = static_cast<std::uint32_t>(__popc(taking & ((1u << lane_of_warp()) - 1)));
-    const std::uint32_t given = reader.rings().words.template half_word<kEven>(word_at + 2 * place);
+    const std::uint32_t given = rings().words.template half_word<kEven>(word_at + 2 * place);
     word_at += 2 * static_cast<std::uint32_t>(__popc(taking));
     return needs ? state << 16 | given : state;
   }
@@ -139,8 +136,7 @@ struct BinStream {
   __device__ __forceinline__ PendingNumber<U> begin(U lowest, std::uint32_t from, std::uint32_t count) const {
     PendingNumber<U> p = {lowest, from, count, {}};
 #pragma unroll
-    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i)
-      p.words[i] = reader.rings().offsets.word(4 * (from / 32 + i));
+    for (std::uint32_t i = 0; i < sizeof p.words / 4; ++i) p.words[i] = rings().offsets.word(4 * (from / 32 + i));
     return p;
   }
   // Whether the stream ends where it should.
@@ -158,11 +154,11 @@ struct BinStream {
   __device__ __forceinline__ std::uint32_t begin_step(std::uint32_t first) const {
     __pipeline_wait_prior(1);
     __syncwarp();
-    return neighbours.template mean<kFar>(space().levels, first);
+    return neighbours.template mean<kFar>(rings().levels, first);
   }
   // Begins to copy what the next step reads, together with the caller's copies; then what later ones read.
   __device__ __forceinline__ void copy_ahead(std::uint32_t first) {
-    neighbours.copy(space().levels, first + 32, !no_levels);
+    neighbours.copy(rings().levels, first + 32, reader.has_stream());
     __pipeline_commit();
     reader.advance(word_at, bit / 8);
     __pipeline_commit();
@@ -216,7 +212,7 @@ struct BinStream {
       step.lowest = bin.lowest;
       if ((escapes >> lane & 1) != 0) step.before = kEscapeBits;
     }
-    if (active) neighbours.template store<kFar>(space().levels, first, bin.level);
+    if (active) neighbours.template store<kFar>(rings().levels, first, bin.level);
     return step;
   }
   // Begins to read the offsets of a step; `upto`: the sum of bits over this lane and the lanes before.

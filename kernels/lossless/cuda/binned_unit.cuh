@@ -55,7 +55,6 @@ struct BinnedUnit {
   bool bad;                       // of this lane: an index beyond its list
 
   __device__ __forceinline__ static const BinnedShared<U>& space() { return binned_space<U>(); }
-  __device__ __forceinline__ static UnitRings<U>& rings() { return RingReader<U>::rings(); }
   __device__ __forceinline__ const std::uint8_t* bytes() const {
     return reinterpret_cast<const std::uint8_t*>(stream.unit.words);
   }
@@ -156,7 +155,7 @@ struct BinnedUnit {
       lags_ahead = lags_ahead && lag[k] >= 64;
     }
     const auto lagged = [&](int k, std::uint32_t next) -> U& {  // a step's place of the numbers that `lag` says
-      return rings().lagged[next / 32 % 2][k][lane_of_warp()];
+      return stream.rings().lagged[next / 32 % 2][k][lane_of_warp()];
     };
     const auto copy_lagged = [&](std::uint32_t i, std::uint32_t next) {
 #pragma unroll

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "lossless/binned_model.hpp"
-#include "lossless/cuda/binned_stream.cuh"
+#include "lossless/cuda/binned_params.cuh"
 #include "stages/cuda/warp_sum.cuh"
 
 namespace pyfilter::cuda {
@@ -41,33 +41,28 @@ enum class Sums { none, one, two, three, any };  // along short strides; one to 
 enum class Lags { none, one, three, any };       // of numbers along long strides; three: those of two strides
 
 // Sums over this lane and the lanes before, side by side.
-template <int kStep, class U>
-__device__ __forceinline__ void add_both(U& x, std::uint32_t& bits) {
-  if constexpr (sizeof(U) == 4) {
-    add_lane_before<kStep, 32>(x, bits);
-  } else {
-    add_lane_before<kStep, 32>(bits);
-    add_lane_before<kStep, 32>(x);
-  }
-}
 template <class U>
 __device__ __forceinline__ void sum_both(U& x, std::uint32_t& bits) {
-  add_both<1>(x, bits);
-  add_both<2>(x, bits);
-  add_both<4>(x, bits);
-  add_both<8>(x, bits);
-  add_both<16>(x, bits);
+  add_lane_before<1, 32>(bits);
+  add_lane_before<1, 32>(x);
+  add_lane_before<2, 32>(bits);
+  add_lane_before<2, 32>(x);
+  add_lane_before<4, 32>(bits);
+  add_lane_before<4, 32>(x);
+  add_lane_before<8, 32>(bits);
+  add_lane_before<8, 32>(x);
+  add_lane_before<16, 32>(bits);
+  add_lane_before<16, 32>(x);
 }
 
 // Sums along short strides.
 template <class U, Sums kSums>
 struct ShortSums {
-  // the sums of the step before
   static constexpr std::uint32_t kSumsOfOnes = kSums == Sums::one     ? 1
                                                : kSums == Sums::two   ? 2
                                                : kSums == Sums::three ? 3
                                                                       : 0;
-  U before[kSums == Sums::any ? kMostStrides : kSumsOfOnes + 1] = {};
+  U before[kSums == Sums::any ? kMostStrides : kSumsOfOnes + 1] = {};  // the sums of the step before
 
   // Returns the sums of numbers, and replaces `bits` by its sums over lanes.
   __device__ __forceinline__ U add(const UndoneStrides& undone, U x, std::uint32_t& bits) {

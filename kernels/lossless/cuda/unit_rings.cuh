@@ -3,8 +3,6 @@
 // whose address depends on the step before would wait for memory in each step.
 #pragma once
 
-#include <cuda_pipeline.h>
-
 #include <cstdint>
 
 #include "lossless/cuda/neighbour_levels.cuh"
@@ -32,8 +30,8 @@ struct alignas(16) ByteRing {
   }
   // Begins to copy the block at position `at`. Behind the last of `limit` bytes are zeros.
   __device__ __forceinline__ void copy(const std::uint8_t* base, std::uint32_t at, std::uint32_t limit) {
-    const std::uint32_t lane = threadIdx.x % 32, own = at + 16 * lane;
-    if (lane >= kCopies) return;
+    const std::uint32_t own = at + 16 * lane_of_warp();
+    if (lane_of_warp() >= kCopies) return;
     copy_16_later(bytes + own % kBytes, base + own, own < limit ? min(limit - own, 16u) : 0);
   }
 };
@@ -43,7 +41,7 @@ struct alignas(16) ByteRing {
 template <class U>
 struct UnitRings {
   ByteRing<128> words;
-  ByteRing<sizeof(U) == 8 ? 512 : sizeof(U) == 4 ? 256 : 128> offsets;
+  ByteRing<64 * sizeof(U)> offsets;
   LevelSpace levels;
   U lagged[2][3][32];
 };
@@ -69,6 +67,7 @@ struct RingReader {
   }
   // Begins nothing: there is no stream.
   __device__ __forceinline__ void begin_none() { words_end = offsets_end = ~0u; }
+  __device__ __forceinline__ bool has_stream() const { return words_end != ~0u; }
   // Begins to copy what a later step reads; the next one reads from these positions on, less than a block.
   __device__ __forceinline__ void advance(std::uint32_t words_at, std::uint32_t offsets_at) {
     const bool of_words = words_end - words_at <= (kRingBlocks - 1) * Words::kBlock,

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const auto put = [&](Values* to, const Int* from, std::uint32_t count, std::uint32_t apart) {
     if constexpr (kWideRows) {
       if (count != 0)
-        copy_later(to, from);
+        copy_16_later(to, from);
       else
         *to = Values{};
     } else {

@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     const std::int32_t begin = (static_cast<std::int32_t>(tile * kLineLanes) - 1) * 4;  // of the known points
     const auto put = [&](Values* there, const Int* from, std::int64_t at, std::uint32_t end) {
       if (at >= 0 && at + kN <= end) {
-        copy_later(there, from);
+        copy_16_later(there, from);
       } else {
         Values some = {};
 #pragma unroll

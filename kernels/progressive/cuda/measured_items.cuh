@@ -9,6 +9,7 @@
 #include "progressive/choices.hpp"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/transform.hpp"
+#include "stages/cuda/copy_later.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
@@ -25,24 +26,6 @@ struct MeasuredItems {
     return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
   }
 };
-
-// Copies 16 bytes to shared memory; they are visible after wait_for_copies().
-template <class Value>
-__device__ __forceinline__ void copy_later(Wide<Value>* to, const Value* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from)
-      : "memory");
-#else
-  *to = load_wide(from);
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 // `count` bits from bit `at` on, in the low bits of a word.
 __device__ __forceinline__ std::uint32_t bits_from(const std::uint32_t* words, std::uint64_t at, std::uint32_t count) {

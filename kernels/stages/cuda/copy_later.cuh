@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies from global to shared memory that complete later: a thread ends a group of them by __pipeline_commit(), and
-// waits for groups by __pipeline_wait_prior(). They need no registers, so no move of the compiler's waits for them.
+// Copies from global to shared memory that complete later: a thread waits for all, or ends groups of them by
+// __pipeline_commit() and waits for these by __pipeline_wait_prior(). They need no registers, so no move of the
+// compiler's waits for them.
 #pragma once
-
-#include <cuda_pipeline.h>
 
 #include <cstdint>
 
 namespace pyfilter::cuda {
 
+__device__ __forceinline__ void copy_16_later(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from)
+      : "memory");
+#else
+  *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
+#endif
+}
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 // The first `there` bytes of 16, a multiple of 4; zeros follow.
 __device__ __forceinline__ void copy_16_later(void* to, const void* from, std::uint32_t there) {
 #if __CUDA_ARCH__ >= 800

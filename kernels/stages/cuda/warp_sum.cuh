@@ -32,19 +32,6 @@ __device__ __forceinline__ void add_lane_before(std::uint64_t& x) {
       : "n"(kStep), "n"((32 - kWidth) << 8));
 }
 
-// The same of two numbers side by side, so that one does not wait for the other.
-template <int kStep, int kWidth>
-__device__ __forceinline__ void add_lane_before(std::uint32_t& x, std::uint32_t& y) {
-  asm volatile(
-      "{\n\t.reg .u32 a, b;\n\t.reg .pred inside, too;\n\t"
-      "shfl.sync.up.b32 a|inside, %0, %2, %3, 0xffffffff;\n\t"
-      "shfl.sync.up.b32 b|too, %1, %2, %3, 0xffffffff;\n\t"
-      "@inside add.u32 %0, %0, a;\n\t"
-      "@too add.u32 %1, %1, b;\n\t}"
-      : "+r"(x), "+r"(y)
-      : "n"(kStep), "n"((32 - kWidth) << 8));
-}
-
 // Sum over this lane and the earlier lanes at multiples of kLaneStep, in groups of kLanes such lanes.
 template <int kLanes = 32, int kLaneStep = 1, class Number>
 __device__ __forceinline__ Number sum_upto(Number x) {

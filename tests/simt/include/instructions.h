@@ -83,10 +83,6 @@ inline void add_lane_before(T& x, int step, int clamp) {
   if (inside && met.took_part(lane - static_cast<unsigned>(step)))
     x += from_bits<T>(met.values[lane - static_cast<unsigned>(step)]);
 }
-inline void add_lanes_before(std::uint32_t& x, std::uint32_t& y, int step, int clamp) {
-  add_lane_before(x, step, clamp);
-  add_lane_before(y, step, clamp);
-}
 inline void ballot_from(std::uint32_t& giving, std::uint32_t x, std::uint32_t limit) {
   giving = __ballot_sync(0xFFFFFFFFu, x >= limit);
 }
