@@ -10,7 +10,6 @@
 #include "lossless/cuda/binned_stream.cuh"
 #include "lossless/cuda/undone_strides.cuh"
 #include "stages/cuda/directory.cuh"
-#include "stages/cuda/loaded.cuh"
 
 namespace pyfilter::cuda {
 
@@ -253,22 +252,26 @@ struct BinnedUnit {
     if (const Fault fault = open_stream(1, count, constant); fault != Fault::none) return fault;
     const bool uniform = head(1).is_uniform(), zigzag = open.model.streams[1].zigzag;
     PendingNumber<U> pending = {};
-    U before = 0;  // the last remainder of the step before, where the stream has changes
-    U ahead = 0;   // a number that is loaded a step ahead
+    U before = 0;                             // the last remainder of the step before, where the stream has changes
+    constexpr bool kCopies = sizeof(T) >= 4;  // shorter numbers cannot be copied one by one
+    const auto place_of = [&](std::uint32_t next) { return &stream.rings().lagged[next / 32 % 2][0][lane_of_warp()]; };
 #pragma unroll 1
     for (std::uint32_t next = 0; next < count + 32; next += 32) {  // begins a step, then completes the one before
       auto begun = PendingNumber<U>::known(constant);
       const std::uint32_t level = stream.template begin_step<kFar>(next);
-      use_from_here(ahead);
-      const U number = ahead;
-      ahead = static_cast<U>(numbers[min(next + lane_of_warp(), count - 1)]);
+      const std::uint32_t i = next + lane_of_warp() - 32;  // wraps in the first step
+      U number = 0;
+      if constexpr (kCopies)
+        number = *place_of(next - 32);
+      else if (i < count)
+        number = numbers[i];
       __syncwarp();
+      if constexpr (kCopies) copy_later_if<sizeof(T)>(i + 32 < count, place_of(next), numbers + (i + 32));
       stream.copy_ahead(next);
       if (!uniform && next < count) {
         const auto step = stream.template take_symbols<false, kFar, false>(space().tables, next, count - next, level);
         begun = stream.read_offsets(step, sum_upto(step.own));
       }
-      const std::uint32_t i = next + lane_of_warp() - 32;  // wraps in the first step
       U remainder = from_bin_order<U>(zigzag, space().map.width, pending.value());
       if (space().map.changes && next != 0) {
         remainder = before + sum_upto(remainder);

@@ -70,11 +70,6 @@ struct BinnedEncode {
   std::uint8_t* levels;
   std::uint16_t* symbols[2];
   std::uint32_t* offsets[2];  // of each part of a unit: offset_words()
-  std::uint32_t nothing;      // 0; the compiler does not know
-
-  // 0, once x is known: a load whose address it is part of is issued behind the waits for x. Loads share a few counters
-  // that waits watch, so a wait for an older load would be one for a new load, too.
-  __device__ __forceinline__ std::uint32_t after(std::uint32_t x) const { return x & nothing; }
 };
 
 // Long units are encoded in parts of about `part_values` values, by a warp each: 1, 2, 4 or 8 of them, which a thread

@@ -5,16 +5,15 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "core/wire.hpp"
 #include "lossless/cuda/encode_params.cuh"
+#include "lossless/cuda/find_bins.cuh"
 #include "lossless/cuda/offset_writer.cuh"
 #include "lossless/cuda/unit_space.cuh"
 #include "lossless/cuda/word_writer.cuh"
 #include "lossless/train/number_values.hpp"
 #include "lossless/train/runs.hpp"
-#include "stages/cuda/loaded.cuh"
 #include "stages/cuda/warp_sum.cuh"
 
 namespace pyfilter::cuda {
@@ -27,11 +26,10 @@ struct UnitEncoder {
   const TrainedChunk<U>& trained;
   std::uint64_t unit_number, first;  // among all units and values that have memory
   const std::uint8_t* values;
-  std::uint32_t count, stored, lane, warp, sums;
+  std::uint32_t count, stored, lane, warp;
   std::uint32_t part, parts;    // this warp's of the unit
   std::uint64_t offset_number;  // of the unit's first part
   OffsetWriter<U> offsets;
-  std::uint32_t sum[kMostSets];  // of the strides in a set
   U* numbers;
   U* remainders;
 
@@ -51,11 +49,6 @@ struct UnitEncoder {
     values = job.base.values + (job.first_chunk + number) * job.base.value_stride + start * sizeof(T);
     count = left < model.unit_values ? static_cast<std::uint32_t>(left) : model.unit_values;
     stored = min(model.stored_first(), count);
-    sums = 1u << model.strides;
-    for (std::uint32_t set = 0; set < sums; ++set) {
-      sum[set] = 0;
-      for (std::uint32_t k = 0; k < model.strides; ++k) sum[set] += (set >> k & 1) != 0 ? model.stride[k] : 0;
-    }
     numbers = static_cast<U*>(job.numbers) + first;
     remainders = static_cast<U*>(job.remainders) + first;
   }
@@ -117,129 +110,136 @@ struct UnitEncoder {
     if (with_remainder) remainders[i] = own.remainder;
   }
 
-  // Numbers that a difference is made of, on their way from memory: one for each of kSets sets of strides.
-  template <bool kPattern, std::uint32_t kSets>
-  struct Parts {
-    std::conditional_t<kPattern, T, U> of[kSets];
-    bool has[kSets];
-
-    __device__ __forceinline__ void arrive() { use_from_here(of); }
-  };
-  template <bool kPattern, std::uint32_t kSets>
-  __device__ __forceinline__ Parts<kPattern, kSets> load_parts(std::uint32_t i) const {
-    Parts<kPattern, kSets> parts = {};
-#pragma unroll
-    for (std::uint32_t set = 0; set < kSets; ++set) {
-      parts.has[set] = i < count && i >= sum[set];
-      if (!parts.has[set]) continue;
-      if constexpr (kPattern)
-        parts.of[set] = reinterpret_cast<const T*>(values)[i - sum[set]];
-      else
-        parts.of[set] = numbers[i - sum[set]];
-    }
-    return parts;
-  }
-  template <bool kPattern, std::uint32_t kSets>
-  __device__ __forceinline__ U difference(const NumberMap& map, const Parts<kPattern, kSets>& parts) const {
-    U x = 0;
-#pragma unroll
-    for (std::uint32_t set = 0; set < kSets; ++set) {
-      const auto held = static_cast<U>(parts.of[set]);
-      const U number = !parts.has[set] ? U{0} : kPattern ? ordered(map, held) : held;
-      x = is_subtracted(set) ? x - number : x + number;
-    }
-    return wrapped(map.width, x);
-  }
-
   __device__ __forceinline__ std::uint32_t* offsets_of(std::uint32_t stream, std::uint32_t i,
                                                        std::uint32_t coded) const {
     return job.offsets[stream] + offset_words<U>(first + begin_of(i, coded), offset_number + i);
   }
-  // Sets the levels of the part's values, so that other parts know them before any symbol is coded.
-  template <bool Quick, class Source>
-  __device__ __forceinline__ void find_levels(std::uint32_t coded, const Source& source) {
-    if (!trained.model.contexts) return;
-    const std::uint32_t width = trained.model.map.width, end = begin_of(part + 1, coded);
-    std::uint32_t i = begin_of(part, coded) + lane;
-    auto loaded = source.load(i);
-#pragma unroll 1
-    for (; i < end; i += 32) {
-      loaded.arrive();
-      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(loaded));
-      loaded = source.load(i + 32 + job.after(static_cast<std::uint32_t>(number)));
-      const auto found = bins().search.template find<Quick, Source::kZigzags>(number);
-      job.levels[first + i] = bins().of_symbol[found.symbol].level;
-    }
+  // What find_bins_of() leaves of a stream's values. Memory that is not used otherwise until the stream is written: the
+  // unit's for the second stream's offsets, or for numbers, which the first stream was made of.
+  __device__ __forceinline__ U* rest_of(std::uint32_t stream) const {
+    if (stream != 0) return numbers;
+    const auto words = (offset_words<U>(first, offset_number) * 4 + sizeof(U) - 1) / sizeof(U);
+    return reinterpret_cast<U*>(job.offsets[1]) + words;
   }
-  // Finds the symbols of the part's values, and writes their offsets.
-  template <bool Quick, class Source>
-  __device__ __forceinline__ void code_symbols(std::uint32_t stream, std::uint32_t coded, const Source& source) {
+  // Finds symbols and levels of the part's values, so that other parts know them before any table is chosen.
+  __device__ __forceinline__ void find_bins(std::uint32_t stream) {
+    const std::uint32_t coded = coded_of(stream);
+    const FoundBins<U> to{begin_of(part, coded), begin_of(part + 1, coded), rest_of(stream),
+                          job.symbols[stream] + first, trained.model.contexts ? job.levels + first : nullptr};
+    if (to.begin >= to.end) return;
+    const NumberMap& map = trained.model.map;
+    const auto find = [&]<Source kSource, std::uint32_t kSets, bool kZigzags, class X>(
+                          const X* from, std::uint32_t skipped, const StrideSets& strides) {
+      if (bins().search.is_quick())
+        find_bins_of<kSource, kSets, true, kZigzags>(from, count, skipped, strides, map, to);
+      else
+        find_bins_of<kSource, kSets, false, kZigzags>(from, count, skipped, strides, map, to);
+    };
+    if (stream != 0) {
+      find.template operator()<Source::numbers, 1, true>(remainders, 0, StrideSets(map.changes));
+      return;
+    }
+    const StrideSets strides(trained.model);
+    const auto find_from = [&]<Source kSource, class X>(const X* from) {
+      if (trained.model.strides == 0)  // numbers themselves are in the order of signed numbers
+        find.template operator()<kSource, 1, false>(from, stored, strides);
+      else if (strides.sets == 1)
+        find.template operator()<kSource, 1, true>(from, stored, strides);
+      else if (strides.sets == 2)
+        find.template operator()<kSource, 2, true>(from, stored, strides);
+      else if (strides.sets == 4)
+        find.template operator()<kSource, 4, true>(from, stored, strides);
+      else
+        find.template operator()<kSource, kMostSets, true>(from, stored, strides);
+    };
+    if (map.kind != NumberKind::pattern)
+      find_from.template operator()<Source::numbers>(numbers);
+    else if (map.is_float)
+      find_from.template operator()<Source::floats>(reinterpret_cast<const T*>(values));
+    else
+      find_from.template operator()<Source::integers>(reinterpret_cast<const T*>(values));
+  }
+  // Chooses the tables of the part's symbols by levels of neighbours, and writes the offsets.
+  __device__ __forceinline__ void code_part(std::uint32_t stream) {
+    constexpr std::uint32_t kSteps = kStepsTogether<U>;
     const BinnedParts& model = trained.model;
-    const std::uint32_t width = model.map.width, begin = begin_of(part, coded), end = begin_of(part + 1, coded);
-    const bool known = parts != 1;  // levels are
-    std::uint8_t* const levels = job.levels + first;
-    std::uint16_t* const symbols = job.symbols[stream] + first;
-    offsets.start(offsets_of(stream, part, coded), staged());
-    std::uint32_t distance[kDistances];
-    bool ahead = model.contexts;  // levels of neighbours are loaded a step ahead
+    const std::uint32_t coded = coded_of(stream), begin = begin_of(part, coded), end = begin_of(part + 1, coded);
+    if (coded == 0) return;
+    const bool contexts = model.contexts;
+    std::uint32_t distance[kDistances], furthest = 0;
 #pragma unroll
     for (std::uint32_t k = 0; k < kDistances; ++k) {
-      distance[k] = model.contexts ? model.distance[k] : ~0u;
-      ahead = ahead && (known || distance[k] >= 64);
+      distance[k] = model.distance[k];
+      furthest = max(furthest, contexts ? distance[k] : 0);
     }
-    std::uint32_t around[kDistances] = {};
-    const auto load_levels = [&](std::uint32_t i) {
+    const std::uint8_t* const levels = job.levels + first;
+    const U* const rest_in_bin = rest_of(stream);
+    std::uint16_t* const symbols = job.symbols[stream] + first;
+    offsets.start(offsets_of(stream, part, coded), staged());
+    std::uint32_t lowest = kSymbols, highest = 0;  // symbols of this lane
+    const auto some_steps = [&]<bool kInside>(std::uint32_t at) {
+      std::uint32_t symbol[kSteps], around[kSteps];
+      U rest[kSteps];
 #pragma unroll
-      for (std::uint32_t k = 0; k < kDistances; ++k)
-        around[k] = i < coded && i >= distance[k] ? levels[i - distance[k]] : 0;
-    };
-    std::uint32_t same = CodedPart::kNoSymbol;
-    auto loaded = source.load(begin + lane);
-    if (ahead) load_levels(begin + lane);
-    // kFull: all lanes have a value
-    const auto code = [&]<bool kFull>(std::uint32_t from) {
-      const std::uint32_t i = from + lane;
-      const bool active = kFull || i < coded;
-      loaded.arrive();
-      use_from_here(around);
-      const U number = to_bin_order<U>(Source::kZigzags, width, source.value(loaded));
-      if (!ahead) load_levels(i);
-      const std::uint32_t level = (around[0] + around[1] + around[2] + around[3] + 2) / 4;
-      // what arrives while this step is coded
-      const std::uint32_t next = i + 32 + job.after(level ^ static_cast<std::uint32_t>(number));
-      loaded = source.load(next);
-      if (ahead) load_levels(next);
-      const std::uint32_t table = bins().table_of_level[level] * kSymbols;
-      std::uint32_t bits = 0, more = 0, symbol = 0;
-      std::uint64_t out = 0;
-      if (active) {
-        const auto found = bins().search.template find<Quick, Source::kZigzags>(number);
-        symbol = found.symbol;
-        const BinOfSymbol bin = bins().of_symbol[symbol];
-        bits = bin.bits;
-        out = found.offset;
-        if (!known) levels[i] = bin.level;
-        if (symbol >= bins().bins || bins().entries[table + symbol].frequency() == 0) {
-          more = static_cast<std::uint32_t>(out >> (64 - kEscapeBits));
-          out = out << kEscapeBits | symbol;
-          bits += kEscapeBits;
-          symbol = kEscape;
-        }
-        symbols[i] = static_cast<std::uint16_t>(table + symbol);
+      for (std::uint32_t k = 0; k < kSteps; ++k) {
+        const std::uint32_t i = at + 32 * k + lane;
+        const bool active = kInside || i < end;
+        symbol[k] = active ? symbols[i] : 0;
+        rest[k] = active ? rest_in_bin[i] : 0;
+        around[k] = 2;
       }
-      if (from == begin) same = __shfl_sync(kAllLanes, symbol, 0);
-      if (same != CodedPart::kNoSymbol && __any_sync(kAllLanes, active && symbol != same ? 1 : 0))
-        same = CodedPart::kNoSymbol;
-      offsets.put(out, more, bits, staged());
-      __syncwarp();  // orders levels
+      if (contexts) {
+        std::uint32_t level[kSteps][kDistances];
+#pragma unroll
+        for (std::uint32_t n = 0; n < kDistances; ++n) {
+          const std::uint32_t from = at + lane - distance[n];  // wraps before the first value
+          const std::uint8_t* const own = levels + from;
+#pragma unroll
+          for (std::uint32_t k = 0; k < kSteps; ++k)
+            if constexpr (kInside)
+              level[k][n] = own[32 * k];
+            else
+              level[k][n] = from + 32 * k < coded ? levels[from + 32 * k] : 0;
+        }
+#pragma unroll
+        for (std::uint32_t k = 0; k < kSteps; ++k) around[k] += level[k][0] + level[k][1] + level[k][2] + level[k][3];
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < kSteps; ++k) {
+        const std::uint32_t i = at + 32 * k + lane;
+        if (!kInside && i - lane >= end) break;
+        const bool active = kInside || i < end;
+        const std::uint32_t table = bins().table_of_level[around[k] / 4] * kSymbols,
+                            frequency = bins().entries[table + symbol[k]].frequency();
+        std::uint32_t bits = active ? bins().of_symbol[symbol[k]].bits : 0, own = symbol[k];
+        const bool escapes = active && (own == kEscape || frequency == 0);
+        std::uint64_t out = rest[k];
+        std::uint32_t more = 0;
+        const bool any = __any_sync(kAllLanes, escapes ? 1 : 0) != 0;
+        if (any && escapes) {
+          more = static_cast<std::uint32_t>(out >> (64 - kEscapeBits));
+          out = out << kEscapeBits | own;
+          bits += kEscapeBits;
+          own = kEscape;
+        }
+        if (__any_sync(kAllLanes, static_cast<int>(bits))) offsets.put(out, more, bits, any, staged());
+        if (active) symbols[i] = static_cast<std::uint16_t>(table + own);
+        lowest = min(lowest, active ? own : kSymbols);
+        highest = max(highest, active ? own : 0);
+      }
+      offsets.flush_many(staged());
     };
 #pragma unroll 1
-    for (std::uint32_t from = begin; from < end; from += 32)
-      if (from + 32 <= coded)
-        code.template operator()<true>(from);
+    for (std::uint32_t at = begin; at < end; at += 32 * kSteps)
+      if (at >= furthest && at + 32 * kSteps <= end)
+        some_steps.template operator()<true>(at);
       else
-        code.template operator()<false>(from);
-    if (lane == 0) unit_space<U>().parts[warp] = {32 * offsets.at + offsets.before, same};
+        some_steps.template operator()<false>(at);
+    const std::uint32_t first_lane = __shfl_sync(kAllLanes, lowest, 0);
+    const bool differ = lowest != kSymbols && (lowest != first_lane || highest != first_lane);
+    const bool uniform = begin < end && __any_sync(kAllLanes, differ ? 1 : 0) == 0;
+    if (lane == 0)
+      unit_space<U>().parts[warp] = {32 * offsets.at + offsets.before, uniform ? first_lane : CodedPart::kNoSymbol};
     if (part != 0) offsets.finish(staged());
     __syncwarp();
   }
@@ -266,97 +266,23 @@ struct UnitEncoder {
             offset_bytes};
     return 4 * kLaneCount + 2 * head.words + offset_bytes;
   }
-  template <bool kPattern, std::uint32_t kSets>
-  struct Differences {
-    static constexpr bool kZigzags = kSets != 1;  // numbers themselves are in the order of signed numbers
-
-    const UnitEncoder& unit;
-    NumberMap map;
-
-    __device__ __forceinline__ auto load(std::uint32_t i) const {
-      return unit.load_parts<kPattern, kSets>(unit.stored + i);
-    }
-    __device__ __forceinline__ U value(const Parts<kPattern, kSets>& parts) const {
-      return unit.difference<kPattern, kSets>(map, parts);
-    }
-    __device__ __forceinline__ U first(std::uint32_t i) const { return value(unit.load_parts<kPattern, kSets>(i)); }
-  };
-  struct Remainders {
-    static constexpr bool kZigzags = true;
-
-    const UnitEncoder& unit;
-    bool changes;
-
-    struct Held {
-      U own, before;
-
-      __device__ __forceinline__ void arrive() {
-        use_from_here(own);
-        use_from_here(before);
-      }
-    };
-    __device__ __forceinline__ Held load(std::uint32_t i) const {
-      return {i < unit.count ? unit.remainders[i] : U{0},
-              changes && i < unit.count && i != 0 ? unit.remainders[i - 1] : U{0}};
-    }
-    __device__ __forceinline__ U value(Held held) const { return held.own - held.before; }
-  };
-
   // How many numbers a stream codes.
   __device__ __forceinline__ std::uint32_t coded_of(std::uint32_t stream) const {
     return stream == 0 ? count - stored : count;
   }
-  // Calls work(differences).
-  template <class Work>
-  __device__ __forceinline__ void with_differences(const Work& work) {
-    const NumberMap map = trained.model.map;
-    const auto with = [&]<bool kPattern>() {
-      if (sums == 1)
-        work(Differences<kPattern, 1>{*this, map});
-      else if (sums == 2)
-        work(Differences<kPattern, 2>{*this, map});
-      else if (sums == 4)
-        work(Differences<kPattern, 4>{*this, map});
-      else
-        work(Differences<kPattern, kMostSets>{*this, map});
-    };
-    if (map.kind == NumberKind::pattern)
-      with.template operator()<true>();
-    else
-      with.template operator()<false>();
-  }
-  // Calls work.operator()<Quick>(coded, source) with what a stream codes, if anything.
-  template <class Work>
-  __device__ __forceinline__ void with_source(std::uint32_t stream, const Work& work) {
-    const std::uint32_t coded = coded_of(stream);
-    const auto with = [&](const auto& source) {
-      if (bins().search.is_quick())
-        work.template operator()<true>(coded, source);
-      else
-        work.template operator()<false>(coded, source);
-    };
-    if (coded == 0) return;
-    if (stream == 0)
-      with_differences(with);
-    else
-      with(Remainders{*this, trained.model.map.changes});
-  }
-  // The steps that all warps of a unit take, one after the other.
-  __device__ __forceinline__ void find_levels(std::uint32_t stream) {
-    with_source(stream,
-                [&]<bool Quick>(std::uint32_t coded, const auto& source) { find_levels<Quick>(coded, source); });
-  }
-  __device__ __forceinline__ void code_part(std::uint32_t stream) {
-    with_source(stream, [&]<bool Quick>(std::uint32_t coded, const auto& source) {
-      code_symbols<Quick>(stream, coded, source);
-    });
-  }
   // Keeps the first differences. Returns their bytes.
   __device__ __forceinline__ std::uint32_t keep_first() {
+    const BinnedParts& model = trained.model;
     auto* const kept = static_cast<T*>(job.first_differences) + kMostStored * unit_number;
-    with_differences([&](const auto& differences) {
-      if (lane < stored) kept[lane] = static_cast<T>(differences.first(lane));
-    });
+    U difference = 0;
+    for (std::uint32_t set = 0; set < 1u << model.strides; ++set) {
+      std::uint32_t from = lane;  // wraps before the first value
+      for (std::uint32_t k = 0; k < model.strides; ++k) from -= (set >> k & 1) != 0 ? model.stride[k] : 0;
+      if (lane >= stored || from >= stored) continue;
+      const U number = model.map.kind == NumberKind::pattern ? ordered(model.map, bits_at(from)) : numbers[from];
+      difference = is_subtracted(set) ? difference - number : difference + number;
+    }
+    if (lane < stored) kept[lane] = static_cast<T>(wrapped(model.map.width, difference));
     return stored * static_cast<std::uint32_t>(sizeof(T));
   }
 };

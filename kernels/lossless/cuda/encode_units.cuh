@@ -44,11 +44,10 @@ static __global__ void __launch_bounds__(32 * kUnitWarps, 4)
   const std::uint32_t streams = trained.model.map.remainders ? 2 : 1;
   done.bytes = streams * static_cast<std::uint32_t>(kStreamHead);
   if (own.exists && own.part == 0) done.bytes += encoder.keep_first();
-#pragma unroll  // so that arrays of both streams have known places
-  for (std::uint32_t stream = 0; stream < 2; ++stream) {
-    if (stream == streams) break;
+#pragma unroll 1
+  for (std::uint32_t stream = 0; stream < streams; ++stream) {
     if (stream != 0) load_bins(trained.streams[1]);
-    if (own.exists && own.parts != 1) encoder.find_levels(stream);
+    if (own.exists) encoder.find_bins(stream);
     wait();
     if (own.exists) encoder.code_part(stream);
     wait();

@@ -9,9 +9,15 @@
 
 namespace pyfilter::cuda {
 
-// Words of offsets that wait in shared memory, at most: what steps leave, and a step of 64 bits and an escape's symbol
-// in each lane.
-inline constexpr std::uint32_t kWaitingWords = 32, kStepWords = kWaitingWords + (kEscapeBits + 64) + 1;
+// Steps whose numbers are loaded together, and then coded.
+template <class U>
+inline constexpr std::uint32_t kStepsTogether = sizeof(U) == 8 ? 2 : 4;
+// Words of offsets that wait in shared memory, at most: what such steps leave, and theirs with all bits of a number and
+// an escape's symbol in each lane.
+inline constexpr std::uint32_t kWaitingWords = 32;
+template <class U>
+inline constexpr std::uint32_t kStagedWords =
+    kWaitingWords + kStepsTogether<U> * (kEscapeBits + 8 * static_cast<std::uint32_t>(sizeof(U))) + 1;
 
 // Writes bits that the lanes of a warp have, in the order of lanes. `staged`: the warp's memory, where bits wait;
 // behind them are zeros.
@@ -23,30 +29,36 @@ struct OffsetWriter {
   __device__ __forceinline__ void start(std::uint32_t* to, std::uint32_t* staged) {
     words = to;
     at = before = 0;
-    for (std::uint32_t i = threadIdx.x % 32; i < kStepWords + 3; i += 32) staged[i] = 0;
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x % 32; i < kStagedWords<U> + 3; i += 32) staged[i] = 0;
     __syncwarp();
   }
-  // Writes the low `count` bits of value and, from bit 64 on, `more`.
-  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count,
+  // Takes the `count` bits of value and, from bit 64 on, of `more`. `escapes`: a lane may have more bits than U has.
+  __device__ __forceinline__ void put(std::uint64_t value, std::uint32_t more, std::uint32_t count, bool escapes,
                                       std::uint32_t* staged) {
-    const std::uint32_t upto = sum_upto(count), all = __shfl_sync(kAllLanes, upto, 31);
-    if (count != 0) {
-      const std::uint32_t bit = before + upto - count, shift = bit % 32;
-      std::uint32_t* const to = staged + bit / 32;
-      const auto low = static_cast<std::uint32_t>(value), high = static_cast<std::uint32_t>(value >> 32);
-      atomicOr(to, low << shift);
-      if (shift + count > 32) atomicOr(to + 1, __funnelshift_l(low, high, shift));
-      if (shift + count > 64) atomicOr(to + 2, __funnelshift_l(high, more, shift));
-      if (sizeof(U) == 8 && shift + count > 96) atomicOr(to + 3, __funnelshift_l(more, 0, shift));
-    }
-    before += all;
+    const std::uint32_t upto = sum_upto(count), bit = before + upto - count, shift = bit % 32;
+    std::uint32_t* const to = staged + bit / 32;
+    const auto low = static_cast<std::uint32_t>(value), high = static_cast<std::uint32_t>(value >> 32);
+    const auto set = [&](std::uint32_t word, std::uint32_t bits) {
+      if (bits != 0) atomicOr(to + word, bits);
+    };
+    set(0, low << shift);
+    set(1, __funnelshift_l(low, high, shift));
+    if (sizeof(U) == 8 || escapes) set(2, __funnelshift_l(high, more, shift));
+    if (sizeof(U) == 8 && escapes) set(3, __funnelshift_l(more, 0, shift));
+    before += __shfl_sync(kAllLanes, upto, 31);
+  }
+  // Writes the whole words that wait, if there are many. Called behind kStepsTogether steps.
+  __device__ __forceinline__ void flush_many(std::uint32_t* staged) {
     if (before >= 32 * kWaitingWords) flush(staged);
   }
   __device__ __forceinline__ void flush(std::uint32_t* staged) {
     __syncwarp();
     const std::uint32_t whole = before / 32, rest = staged[whole];
+#pragma unroll 1
     for (std::uint32_t i = threadIdx.x % 32; i < whole; i += 32) words[at + i] = staged[i];
     __syncwarp();
+#pragma unroll 1
     for (std::uint32_t i = threadIdx.x % 32; i <= whole; i += 32) staged[i] = i == 0 ? rest : 0;
     __syncwarp();
     at += whole;
@@ -59,7 +71,8 @@ struct OffsetWriter {
       const std::uint32_t own = bit + 32 * (threadIdx.x % 32), left = own < bits ? bits - own : 0;
       const std::uint32_t word = left != 0 ? from[own / 32] : 0;
       __syncwarp();  // words that this may replace have been read
-      put(word, 0, left < 32 ? left : 32, staged);
+      put(word, 0, left < 32 ? left : 32, false, staged);
+      flush_many(staged);
     }
   }
   // Returns the number of bits.

@@ -41,19 +41,52 @@ __device__ __forceinline__ std::uint32_t word_at(const std::uint8_t* from, std::
   return left >= 4 ? word : word & ((1u << (8 * left)) - 1);
 }
 
-__device__ __forceinline__ void place_unit(const UnitParts& parts, std::uint32_t* to, std::uint32_t words) {
-  for (std::uint32_t w = threadIdx.x; w < words; w += kPlaceThreads) {
-    const std::uint32_t begin = 4 * w, end = begin + 4;
-    std::uint32_t word = 0;
+// The word that begins at byte `begin` of a unit, of which several parts may have bytes.
+__device__ __forceinline__ std::uint32_t joined_word(const UnitParts& parts, std::uint32_t begin) {
+  const std::uint32_t end = begin + 4;
+  std::uint32_t word = 0;
 #pragma unroll
-    for (std::uint32_t k = 0; k < UnitParts::kMost; ++k) {
-      if (k >= parts.count) break;
-      const PlacedBytes& part = parts.part[k];
-      if (part.end <= begin || part.begin >= end) continue;
-      const std::uint32_t skipped = part.begin > begin ? part.begin - begin : 0, inside = begin + skipped - part.begin;
-      word |= word_at(part.from + inside, part.end - part.begin - inside) << (8 * skipped);
+  for (std::uint32_t k = 0; k < UnitParts::kMost; ++k) {
+    if (k >= parts.count) break;
+    const PlacedBytes& part = parts.part[k];
+    if (part.end <= begin || part.begin >= end) continue;
+    const std::uint32_t skipped = part.begin > begin ? part.begin - begin : 0, inside = begin + skipped - part.begin;
+    word |= word_at(part.from + inside, part.end - part.begin - inside) << (8 * skipped);
+  }
+  return word;
+}
+
+// Writes the words that lie in one part. All have the same alignment, so some are loaded together.
+__device__ __forceinline__ void place_part(const PlacedBytes& part, std::uint32_t* to) {
+  constexpr std::uint32_t kTogether = 4;
+  const std::uint32_t first = (part.begin + 3) / 4, last = part.end / 4;  // words of the unit
+  const auto address = reinterpret_cast<std::uintptr_t>(part.from + (4 * first - part.begin));
+  const auto* const aligned = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
+  const auto shift = 8 * static_cast<std::uint32_t>(address & 3);
+#pragma unroll 1
+  for (std::uint32_t w = first + threadIdx.x; w < last; w += kTogether * kPlaceThreads) {
+    std::uint32_t low[kTogether] = {}, high[kTogether] = {};
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTogether; ++k) {
+      const std::uint32_t i = w + k * kPlaceThreads;
+      if (i < last) low[k] = aligned[i - first];
+      if (i < last && shift != 0) high[k] = aligned[i - first + 1];
     }
-    to[w] = word;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTogether; ++k)
+      if (w + k * kPlaceThreads < last) to[w + k * kPlaceThreads] = __funnelshift_r(low[k], high[k], shift);
+  }
+}
+
+__device__ __forceinline__ void place_unit(const UnitParts& parts, std::uint32_t* to) {
+#pragma unroll
+  for (std::uint32_t k = 0; k < UnitParts::kMost; ++k) {
+    if (k >= parts.count) break;
+    const PlacedBytes& part = parts.part[k];
+    place_part(part, to);
+    // words at both ends that others have bytes of, or nothing has
+    if (threadIdx.x == 0 && part.begin % 4 != 0) to[part.begin / 4] = joined_word(parts, part.begin / 4 * 4);
+    if (threadIdx.x == 0 && part.end % 4 != 0) to[part.end / 4] = joined_word(parts, part.end / 4 * 4);
   }
 }
 
@@ -129,7 +162,7 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_units_kernel(const
     parts.add(job.symbols[s] + first + (coded - head.words), 2 * head.words);
     parts.add(job.offsets[s] + offset_words<U>(first, part), head.offset_bytes);
   }
-  place_unit(parts, reinterpret_cast<std::uint32_t*>(payload + start) + before, own.bytes / 4);
+  place_unit(parts, reinterpret_cast<std::uint32_t*>(payload + start) + before);
 }
 
 }  // namespace pyfilter::cuda

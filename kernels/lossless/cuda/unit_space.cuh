@@ -20,7 +20,7 @@ template <class U>
 struct UnitSpace {
   EncodedBins<U> bins;
   CodedPart parts[kUnitWarps];
-  std::uint32_t staged[kUnitWarps][kStepWords + 3];  // a lane may add zeros behind its bits
+  std::uint32_t staged[kUnitWarps][kStagedWords<U> + 3];  // a lane may add zeros behind its bits
 };
 // The shared memory of a thread block; called where it is used, as team_space() is.
 template <class U>
