@@ -84,21 +84,28 @@ struct UnitEncoder {
       // the last number so far of a value that the grid reaches
       U before = kKind == NumberKind::grid ? reached_before(map, begin) : 0;
 #pragma unroll 1
-      for (std::uint32_t from = begin; from < end; from += 32) {
-        const std::uint32_t i = from + lane;
-        const U bits = i < count ? bits_at(i) : 0;
-        if constexpr (kKind == NumberKind::grid) {
-          U own = 0;
-          const bool reached = i < count && nearest_grid_number(map, bits, own);
-          const std::uint32_t all = __ballot_sync(kAllLanes, reached ? 1 : 0),
-                              upto = all & (0xFFFFFFFFu >> (31 - lane));
-          const U near = __shfl_sync(kAllLanes, own, upto != 0 ? 31 - __clz(static_cast<int>(upto)) : 0);
-          const U last = __shfl_sync(kAllLanes, own, all != 0 ? 31 - __clz(static_cast<int>(all)) : 0);
-          const U here = upto != 0 ? near : before;
-          if (all != 0) before = last;
-          store(i, number_of_value<kKind>(map, place, bits, here), map.remainders);
-        } else if (i < count) {
-          store(i, number_of_value<kKind>(map, place, bits, U{0}), map.remainders);
+      for (std::uint32_t from = begin; from < end; from += 32 * kStepsTogether<U>) {
+        U bits[kStepsTogether<U>];
+#pragma unroll
+        for (std::uint32_t k = 0; k < kStepsTogether<U>; ++k)
+          bits[k] = from + 32 * k + lane < count ? bits_at(from + 32 * k + lane) : 0;
+#pragma unroll
+        for (std::uint32_t k = 0; k < kStepsTogether<U>; ++k) {
+          const std::uint32_t i = from + 32 * k + lane;
+          if (i - lane >= end) break;
+          if constexpr (kKind == NumberKind::grid) {
+            U own = 0;
+            const bool reached = i < count && nearest_grid_number(map, bits[k], own);
+            const std::uint32_t all = __ballot_sync(kAllLanes, reached ? 1 : 0),
+                                upto = all & (0xFFFFFFFFu >> (31 - lane));
+            const U near = __shfl_sync(kAllLanes, own, upto != 0 ? 31 - __clz(static_cast<int>(upto)) : 0);
+            const U last = __shfl_sync(kAllLanes, own, all != 0 ? 31 - __clz(static_cast<int>(all)) : 0);
+            const U here = upto != 0 ? near : before;
+            if (all != 0) before = last;
+            store(i, on_grid(map, bits[k], here), map.remainders);
+          } else if (i < count) {
+            store(i, number_of_value<kKind>(map, place, bits[k], U{0}), map.remainders);
+          }
         }
       }
     });
@@ -166,11 +173,12 @@ struct UnitEncoder {
     const std::uint32_t coded = coded_of(stream), begin = begin_of(part, coded), end = begin_of(part + 1, coded);
     if (coded == 0) return;
     const bool contexts = model.contexts;
-    std::uint32_t distance[kDistances], furthest = 0;
+    std::uint32_t distance[kDistances], furthest = 0, nearest = ~0u;
 #pragma unroll
     for (std::uint32_t k = 0; k < kDistances; ++k) {
       distance[k] = model.distance[k];
       furthest = max(furthest, contexts ? distance[k] : 0);
+      nearest = min(nearest, distance[k]);
     }
     const std::uint8_t* const levels = job.levels + first;
     const U* const rest_in_bin = rest_of(stream);
@@ -230,11 +238,16 @@ struct UnitEncoder {
       offsets.flush_many(staged());
     };
 #pragma unroll 1
-    for (std::uint32_t at = begin; at < end; at += 32 * kSteps)
+    for (std::uint32_t at = begin; at < end; at += 32 * kSteps) {
+      const std::uint32_t ahead = at + 32 * kSteps;
+      prefetch_steps<kSteps>(rest_in_bin, ahead, end);
+      prefetch_steps<kSteps>(symbols, ahead, end);
+      if (contexts) prefetch_steps<kSteps>(levels, ahead - nearest, coded);
       if (at >= furthest && at + 32 * kSteps <= end)
         some_steps.template operator()<true>(at);
       else
         some_steps.template operator()<false>(at);
+    }
     const std::uint32_t first_lane = __shfl_sync(kAllLanes, lowest, 0);
     const bool differ = lowest != kSymbols && (lowest != first_lane || highest != first_lane);
     const bool uniform = begin < end && __any_sync(kAllLanes, differ ? 1 : 0) == 0;
