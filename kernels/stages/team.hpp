@@ -37,6 +37,12 @@ struct Alone {
   KFN static X joined(X own, const Join& /*join*/) {
     return own;
   }
+  // The least and the sum of what each thread of a small team has: an integer of 32 bits, or for least() a double.
+  template <class X>
+  KFN static X least(X own) {
+    return own;
+  }
+  KFN static std::uint32_t sum(std::uint32_t own) { return own; }
   // Returns the sum of the numbers `own` of the threads with a lower rank; *all: the sum over all threads. Waits.
   KFN static std::uint32_t sum_before(std::uint32_t own, std::uint32_t* all) {
     *all = own;

@@ -75,26 +75,23 @@ PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t c
     taken |= std::uint64_t{1} << i;
     ++count;
   }
-  struct Least {
-    double loss;
-    std::uint32_t tap, unused;
-  };
-  const auto less = [](const Least& a, const Least& b) {  // the lowest of equal ones
-    if (a.tap == kTerms || b.tap == kTerms) return a.tap == kTerms ? b : a;
-    return a.loss < b.loss || (a.loss == b.loss && a.tap < b.tap) ? a : b;
-  };
   while (count > 0) {
-    Least least{0, kTerms, 0};
-    each(few, candidates, [&](std::uint32_t i) {
+    constexpr double kNoLoss = 1e300;
+    double least = kNoLoss;
+    std::uint32_t tap = kTerms;
+    each(few, candidates, [&](std::uint32_t i) {  // the lowest of equal ones
       if ((taken >> i & 1) == 0) return;
-      least = less(least, Least{s.a[i][value] * s.a[i][value] / -s.a[i][i], i, 0});
+      const double loss = s.a[i][value] * s.a[i][value] / -s.a[i][i];
+      tap = loss < least || tap == kTerms ? i : tap;
+      least = loss < least ? loss : least;
     });
-    least = few.joined(least, less);
+    const double loss = few.least(least);
+    tap = few.least(least == loss ? tap : kTerms);
     const double before = s.a[value][value];
-    if (count <= most && before > 0 && values * 0.5 * rough_log2((before + least.loss) / before) >= bits_of_tap) break;
+    if (count <= most && before > 0 && values * 0.5 * rough_log2((before + loss) / before) >= bits_of_tap) break;
     few.wait();
-    sweep(few, s, candidates, least.tap, true);
-    taken &= ~(std::uint64_t{1} << least.tap);
+    sweep(few, s, candidates, tap, true);
+    taken &= ~(std::uint64_t{1} << tap);
     --count;
   }
   if (few.rank() == 0) {

@@ -111,9 +111,8 @@ PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, 
       from = cost < least ? begin : from;
       least = cost < least ? cost : least;
     }
-    const double all = few.joined(least, [](double a, double b) { return a < b ? a : b; });
-    // of equal ones that with fewer parts
-    from = few.joined(least == all ? from + 1 : 0, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }) - 1;
+    const double all = few.least(least);
+    from = ~few.least(least == all ? ~from : ~0u);  // the last of equal ones, which has fewer parts
     if (few.rank() == 0) {
       parts.cost[end] = all;
       parts.from[end] = from;

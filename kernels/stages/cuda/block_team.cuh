@@ -48,6 +48,15 @@ struct WarpTeam {
   KFN static X joined(X own, const Join& join) {
     return join_lanes<32>(own, join);
   }
+  template <class X>
+  KFN static X least(X own) {
+    PYF_DEVICE_ONLY(own = warp_least(own);)
+    return own;
+  }
+  KFN static std::uint32_t sum(std::uint32_t own) {
+    PYF_DEVICE_ONLY(own = warp_sum(own);)
+    return own;
+  }
 };
 
 // Numbers that a thread block sorts at a time, by the registers of its threads.

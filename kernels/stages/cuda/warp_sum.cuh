@@ -56,4 +56,24 @@ __device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
 #endif
 }
 
+// The least of what all lanes have. Numbers that are not NaN are compared as their bits, in the order of their signs.
+__device__ __forceinline__ std::uint32_t warp_least(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x = min(x, __shfl_xor_sync(kAllLanes, x, d));
+  return x;
+#endif
+}
+__device__ __forceinline__ double warp_least(double x) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  const auto bits = static_cast<std::uint64_t>(__double_as_longlong(x)),
+             key = (bits & kSign) != 0 ? ~bits : bits | kSign;
+  const auto high = static_cast<std::uint32_t>(key >> 32), least_high = warp_least(high),
+             least_low = warp_least(high == least_high ? static_cast<std::uint32_t>(key) : ~0u);
+  const std::uint64_t least = std::uint64_t{least_high} << 32 | least_low;
+  return __longlong_as_double(static_cast<long long>((least & kSign) != 0 ? least ^ kSign : ~least));
+}
+
 }  // namespace pyfilter::cuda

@@ -37,16 +37,16 @@ struct CountLogs {
 template <class Few, class Count>
 KFN double entropy_bits(const Few& few, const CountLogs& logs, const Count& count, std::uint32_t* used,
                         std::uint32_t blocks = ~0u) {
-  std::uint64_t both = 0;  // the sum of counts, and from bit 40 on the number of symbols
+  std::uint32_t sum = 0, symbols = 0;
   for (std::uint32_t block = 0; block < kSymbols / 32; ++block)
     if ((blocks >> block & 1) != 0)
       each(few, 32, [&](std::uint32_t i) {
         const std::uint32_t own = count(32 * block + i);
-        both += own + (own != 0 ? std::uint64_t{1} << 40 : 0);
+        sum += own;
+        symbols += own != 0 ? 1 : 0;
       });
-  both = sum_of(few, both);
-  *used = static_cast<std::uint32_t>(both >> 40);
-  const auto total = static_cast<double>(both & 0xFFFFFFFFFFull);
+  *used = few.sum(symbols);
+  const auto total = static_cast<double>(few.sum(sum));
   // the logarithm of 0 is finite here
   const double inner = ordered_sum(
       few, kSymbols,
@@ -100,21 +100,18 @@ struct JoinedLevels {
   // Sets `best` to the join that saves most bits; to kNone if none saves any and at most `most` tables are left.
   template <class Few>
   KFN void find_best(const Few& few, std::uint32_t most) {
-    struct Join {
-      double more;
-      std::uint32_t table;
-    };
-    Join least{0, kNone};
-    const auto better = [](const Join& a, const Join& b) {  // the lowest of equal ones
-      if (a.table == kNone || b.table == kNone) return a.table == kNone ? b : a;
-      return a.more < b.more || (a.more == b.more && a.table < b.table) ? a : b;
-    };
-    each(few, Levels, [&](std::uint32_t t) {
+    constexpr double kNoJoin = 1e300;
+    double least = kNoJoin;
+    std::uint32_t table = kNone;
+    each(few, Levels, [&](std::uint32_t t) {  // the lowest of equal ones
       if (next[t] == kNone) return;
-      least = better(least, Join{joined[t] - own[t] - own[next[t]], t});
+      const double more = joined[t] - own[t] - own[next[t]];
+      table = more < least ? t : table;
+      least = more < least ? more : least;
     });
-    least = few.joined(least, better);
-    if (few.rank() == 0) best = least.table != kNone && least.more > 0 && tables <= most ? kNone : least.table;
+    const double all = few.least(least);
+    table = few.least(least == all ? table : kNone);
+    if (few.rank() == 0) best = table != kNone && all > 0 && tables <= most ? kNone : table;
   }
 };
 
