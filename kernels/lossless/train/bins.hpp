@@ -96,6 +96,7 @@ PYF_MODEL void cut_sample(const Team& team, const BinOrder<U>& order, std::uint3
 template <class Few, std::uint32_t kMost>
 PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, std::uint32_t group,
                           SampleParts<kMost>& parts) {
+  constexpr std::uint32_t kTogether = Few::kSize == 1 ? 1 : 4;  // whose loads are on their way together
   const double log_of_total = logs(parts.total);
   const std::uint32_t first = parts.first[group], last = parts.first[group + 1];
   for (std::uint32_t end = first + 1; end <= last; ++end) {
@@ -103,13 +104,28 @@ PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, 
     const std::uint32_t upto = parts.before[end];
     double least = 1e300;
     std::uint32_t from = 0;
-    for (std::uint32_t back = 1 + few.rank(); back <= end - first; back += Few::kSize) {
-      const std::uint32_t begin = end - back, count = upto - parts.before[begin];
-      const int beside = bit_width(high - parts.part[begin].low);
-      const double before = begin == first ? 0 : parts.cost[begin];
-      const double cost = before + count * (log_of_total - logs(count) + beside) + header;
-      from = cost < least ? begin : from;
-      least = cost < least ? cost : least;
+    for (std::uint32_t nearest = 1 + few.rank(); nearest <= end - first; nearest += kTogether * Few::kSize) {
+      std::uint32_t begin[kTogether], count[kTogether];
+      double before[kTogether], log[kTogether];
+      std::uint64_t low[kTogether];
+      for (std::uint32_t k = 0; k < kTogether; ++k) {
+        const std::uint32_t back = nearest + k * Few::kSize;
+        begin[k] = back <= end - first ? end - back : first;
+        count[k] = parts.before[begin[k]];
+        before[k] = parts.cost[begin[k]];
+        low[k] = parts.part[begin[k]].low;
+      }
+      for (std::uint32_t k = 0; k < kTogether; ++k) {
+        count[k] = upto - count[k];
+        log[k] = logs(count[k]);
+      }
+      for (std::uint32_t k = 0; k < kTogether; ++k) {
+        if (nearest + k * Few::kSize > end - first) break;
+        const int beside = bit_width(high - low[k]);
+        const double cost = (begin[k] == first ? 0 : before[k]) + count[k] * (log_of_total - log[k] + beside) + header;
+        from = cost < least ? begin[k] : from;
+        least = cost < least ? cost : least;
+      }
     }
     const double all = few.least(least);
     from = ~few.least(least == all ? ~from : ~0u);  // the last of equal ones, which has fewer parts

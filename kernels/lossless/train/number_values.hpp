@@ -17,9 +17,13 @@ PYF_BEGIN_TARGET
 
 template <class T>
 KFN T bits_of_value(const void* values, std::uint64_t index) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<const T*>(values)[index];  // aligned; a copy of bytes would be loads of bytes
+#else
   T x;
   std::memcpy(&x, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
   return x;
+#endif
 }
 
 // At least four slots for each pattern.
