@@ -127,12 +127,20 @@ KFN void each_difference(const Trained<T, Team>& chunk, std::uint32_t width, con
     for (std::uint32_t i = 0; i < chunk.rated(); ++i) note(i, wrapped(width, differences[i]));
   } else {  // with loads in flight together
     const auto add = [&]<std::uint32_t kSets>() {
-      each(chunk.team, chunk.rated(), [&](std::uint32_t i) {
-        U held[kSets], x = 0;
-        for (std::uint32_t set = 0; set < kSets; ++set) held[set] = numbers[set][i];
-        for (std::uint32_t set = 0; set < kSets; ++set) x = is_subtracted(set) ? x - held[set] : x + held[set];
-        note(i, wrapped(width, x));
-      });
+      constexpr std::uint32_t kTogether = kSets < 4 ? 4 : 8 / kSets;
+      const std::uint32_t rated = chunk.rated();
+      for (std::uint32_t first = chunk.team.rank(); first < rated; first += kTogether * Team::kSize) {
+        U held[kTogether][kSets];
+        for (std::uint32_t k = 0; k < kTogether; ++k)
+          for (std::uint32_t set = 0; set < kSets; ++set)
+            held[k][set] = first + k * Team::kSize < rated ? numbers[set][first + k * Team::kSize] : U{0};
+        for (std::uint32_t k = 0; k < kTogether; ++k) {
+          if (first + k * Team::kSize >= rated) break;
+          U x = 0;
+          for (std::uint32_t set = 0; set < kSets; ++set) x = is_subtracted(set) ? x - held[k][set] : x + held[k][set];
+          note(first + k * Team::kSize, wrapped(width, x));
+        }
+      }
     };
     if (sets == 1)
       add.template operator()<1>();

@@ -28,7 +28,9 @@ struct CountLogs {
   const double* table = nullptr;
 
   KFN double operator()(std::uint32_t count) const {
-    return table != nullptr && count < kTabledLogs ? table[count] : rough_log2(count);
+    if (table == nullptr) return rough_log2(count);
+    const double tabled = table[count < kTabledLogs ? count : 0];  // loaded in any case: no load waits for a branch
+    return count < kTabledLogs ? tabled : rough_log2(count);
   }
 };
 
@@ -38,23 +40,37 @@ template <class Few, class Count>
 KFN double entropy_bits(const Few& few, const CountLogs& logs, const Count& count, std::uint32_t* used,
                         std::uint32_t blocks = ~0u) {
   std::uint32_t sum = 0, symbols = 0;
-  for (std::uint32_t block = 0; block < kSymbols / 32; ++block)
-    if ((blocks >> block & 1) != 0)
-      each(few, 32, [&](std::uint32_t i) {
-        const std::uint32_t own = count(32 * block + i);
-        sum += own;
-        symbols += own != 0 ? 1 : 0;
-      });
+  double inner = 0;
+  const auto add = [&](std::uint32_t own) {
+    sum += own;
+    symbols += own != 0 ? 1 : 0;
+  };
+  if constexpr (Few::kSize == 1) {
+    for (std::uint32_t block = 0; block < kSymbols / 32; ++block)
+      if ((blocks >> block & 1) != 0)
+        for (std::uint32_t i = 0; i < 32; ++i) add(count(32 * block + i));
+    // the logarithm of 0 is finite here
+    inner = ordered_sum(
+        few, kSymbols,
+        [&](std::uint32_t s) {
+          const std::uint32_t own = count(s);
+          return own * logs(own);
+        },
+        blocks);
+  } else {  // the same sum, with loads on their way together
+    static_assert(Few::kSize == 32);
+    std::uint32_t own[kSymbols / 32];
+    double log[kSymbols / 32];
+    for (std::uint32_t k = 0; k < kSymbols / 32; ++k) own[k] = count(32 * k + few.rank());
+    for (std::uint32_t k = 0; k < kSymbols / 32; ++k) log[k] = logs(own[k]);
+    for (std::uint32_t k = 0; k < kSymbols / 32; ++k) {
+      add(own[k]);
+      inner += own[k] * log[k];
+    }
+    inner = few.joined(inner, [](double x, double y) { return x + y; });
+  }
   *used = few.sum(symbols);
   const auto total = static_cast<double>(few.sum(sum));
-  // the logarithm of 0 is finite here
-  const double inner = ordered_sum(
-      few, kSymbols,
-      [&](std::uint32_t s) {
-        const std::uint32_t own = count(s);
-        return own * logs(own);
-      },
-      blocks);
   return total > 0 ? total * rough_log2(total) - inner : 0;
 }
 // The same with a table of their own; `part`: their share of all symbols.
