@@ -173,12 +173,11 @@ struct UnitEncoder {
     const std::uint32_t coded = coded_of(stream), begin = begin_of(part, coded), end = begin_of(part + 1, coded);
     if (coded == 0) return;
     const bool contexts = model.contexts;
-    std::uint32_t distance[kDistances], furthest = 0, nearest = ~0u;
+    std::uint32_t distance[kDistances], furthest = 0;
 #pragma unroll
     for (std::uint32_t k = 0; k < kDistances; ++k) {
       distance[k] = model.distance[k];
       furthest = max(furthest, contexts ? distance[k] : 0);
-      nearest = min(nearest, distance[k]);
     }
     const std::uint8_t* const levels = job.levels + first;
     const U* const rest_in_bin = rest_of(stream);
@@ -239,10 +238,6 @@ struct UnitEncoder {
     };
 #pragma unroll 1
     for (std::uint32_t at = begin; at < end; at += 32 * kSteps) {
-      const std::uint32_t ahead = at + 32 * kSteps;
-      prefetch_steps<kSteps>(rest_in_bin, ahead, end);
-      prefetch_steps<kSteps>(symbols, ahead, end);
-      if (contexts) prefetch_steps<kSteps>(levels, ahead - nearest, coded);
       if (at >= furthest && at + 32 * kSteps <= end)
         some_steps.template operator()<true>(at);
       else

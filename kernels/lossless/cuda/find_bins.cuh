@@ -11,7 +11,6 @@
 #include "lossless/cuda/unit_space.cuh"
 #include "lossless/train/number_values.hpp"
 #include "lossless/train/runs.hpp"
-#include "stages/cuda/prefetch.cuh"
 #include "stages/cuda/warp_sum.cuh"
 
 namespace pyfilter::cuda {
@@ -126,7 +125,6 @@ __device__ __forceinline__ void find_bins_of(const X* from, std::uint32_t count,
   std::uint32_t at = to.begin - (strides.ones != 0 ? 32 : 0);
 #pragma unroll 1
   for (std::uint32_t left = to.end - at; static_cast<std::int32_t>(left) > 0; at += 32 * kSteps, left -= 32 * kSteps) {
-    prefetch_steps<kSteps>(from, skipped + at + 32 * kSteps, count);
     if (at - to.begin < to.end - to.begin && 32 * kSteps <= left && skipped + at >= longest)
       some_steps.template operator()<true>(at);
     else

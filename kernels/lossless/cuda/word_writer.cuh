@@ -8,7 +8,6 @@
 #include "lossless/cuda/unit_space.cuh"
 #include "stages/cuda/lane_coder.cuh"
 #include "stages/cuda/loaded.cuh"
-#include "stages/cuda/prefetch.cuh"
 #include "stages/entropy/rans_step.hpp"
 
 namespace pyfilter::cuda {
@@ -44,7 +43,6 @@ __device__ __forceinline__ std::uint32_t write_words(std::uint16_t* symbols, std
   for (; steps >= kAhead; steps -= kAhead) {
     std::uint32_t own[kAhead];
     use_from_here(next);
-    prefetch_steps<kAhead>(symbols, 32 * (steps - 3 * kAhead), coded);  // wraps at the end
 #pragma unroll
     for (std::uint32_t k = 0; k < kAhead; ++k) own[k] = next[k];
     load(steps - kAhead);

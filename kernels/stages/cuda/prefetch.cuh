@@ -11,16 +11,6 @@ namespace pyfilter::cuda {
 // prefetches a line, 2.95 with one. Range prefetches are slower, too.
 __device__ __forceinline__ void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// For steps of a warp: what kSteps of them load from element `first` on, if there are so many in the array. A prefetch
-// for each sector, since these steps wait for all.
-template <std::uint32_t kSteps, class T>
-__device__ __forceinline__ void prefetch_steps(const T* from, std::uint32_t first, std::uint32_t count) {
-  constexpr std::uint32_t kSector = 32 / sizeof(T), kSectors = 32 * kSteps / kSector;
-  static_assert(kSectors <= 32);
-  const std::uint32_t lane = threadIdx.x % 32, own = first + kSector * lane;
-  if (lane < kSectors && own < count) prefetch_line(from + own);
-}
-
 // For frames, of which few bytes make many values: a whole range, divided among kSharers threads, of which this is
 // number `sharer`. From Hopper on, one instruction prefetches a thread's share.
 #if __CUDA_ARCH__ >= 900
