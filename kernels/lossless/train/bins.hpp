@@ -112,7 +112,7 @@ PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, 
         const std::uint32_t back = nearest + k * Few::kSize;
         begin[k] = back <= end - first ? end - back : first;
         count[k] = parts.before[begin[k]];
-        before[k] = parts.cost[begin[k]];
+        before[k] = begin[k] == first ? 0 : parts.cost[begin[k]];  // that of the first is of another group
         low[k] = parts.part[begin[k]].low;
       }
       for (std::uint32_t k = 0; k < kTogether; ++k) {
@@ -122,7 +122,7 @@ PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, 
       for (std::uint32_t k = 0; k < kTogether; ++k) {
         if (nearest + k * Few::kSize > end - first) break;
         const int beside = bit_width(high - low[k]);
-        const double cost = (begin[k] == first ? 0 : before[k]) + count[k] * (log_of_total - log[k] + beside) + header;
+        const double cost = before[k] + count[k] * (log_of_total - log[k] + beside) + header;
         from = cost < least ? begin[k] : from;
         least = cost < least ? cost : least;
       }
