@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "lossless/cuda/encode_params.cuh"
 #include "lossless/cuda/unit_space.cuh"

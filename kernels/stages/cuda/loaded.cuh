@@ -9,15 +9,8 @@
 namespace pyfilter::cuda {
 
 __device__ __forceinline__ void use_from_here(std::uint32_t& x) { asm volatile("" : "+r"(x)); }
-__device__ __forceinline__ void use_from_here(std::uint64_t& x) { asm volatile("" : "+l"(x)); }
-template <class Short>
-__device__ __forceinline__ void use_from_here(Short& x) {
-  std::uint32_t own = x;
-  use_from_here(own);
-  x = static_cast<Short>(own);
-}
-template <class Number, std::size_t kCount>
-__device__ __forceinline__ void use_from_here(Number (&x)[kCount]) {
+template <std::size_t kCount>
+__device__ __forceinline__ void use_from_here(std::uint32_t (&x)[kCount]) {
 #pragma unroll
   for (std::size_t i = 0; i < kCount; ++i) use_from_here(x[i]);
 }
