@@ -37,7 +37,8 @@ struct Alone {
   KFN static X joined(X own, const Join& /*join*/) {
     return own;
   }
-  // The least and the sum of what each thread of a small team has: an integer of 32 bits, or for least() a double.
+  // The least number and the sum over the threads of a small team. Numbers are unsigned, of 32 bits; least() takes
+  // doubles, too.
   template <class X>
   KFN static X least(X own) {
     return own;
@@ -92,6 +93,14 @@ KFN bool any_of(const Team& team, bool own) {
 template <class Team, class X>
 KFN X sum_of(const Team& team, X own) {
   return team.joined(own, [](X a, X b) { return static_cast<X>(a + b); });
+}
+
+// The least number over the threads of a small team. `index` becomes the lowest one of the threads that have it.
+template <class Few>
+KFN double least_of(const Few& few, double own, std::uint32_t& index) {
+  const double least = few.least(own);
+  index = few.least(own == least ? index : ~0u);
+  return least;
 }
 
 // Places chosen indices below `count` in their order. choose(begin, end, note) calls note(i) for those of [begin, end),

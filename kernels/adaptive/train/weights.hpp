@@ -85,8 +85,7 @@ PYF_ON_TEAM void select_taps(const Few& few, const Equations& e, std::uint32_t c
       tap = loss < least || tap == kTerms ? i : tap;
       least = loss < least ? loss : least;
     });
-    const double loss = few.least(least);
-    tap = few.least(least == loss ? tap : kTerms);
+    const double loss = least_of(few, least, tap);
     const double before = s.a[value][value];
     if (count <= most && before > 0 && values * 0.5 * rough_log2((before + loss) / before) >= bits_of_tap) break;
     few.wait();

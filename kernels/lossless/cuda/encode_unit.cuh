@@ -150,14 +150,10 @@ struct UnitEncoder {
     const auto find_from = [&]<Source kSource, class X>(const X* from) {
       if (trained.model.strides == 0)  // numbers themselves are in the order of signed numbers
         find.template operator()<kSource, 1, false>(from, stored, strides);
-      else if (strides.sets == 1)
-        find.template operator()<kSource, 1, true>(from, stored, strides);
-      else if (strides.sets == 2)
-        find.template operator()<kSource, 2, true>(from, stored, strides);
-      else if (strides.sets == 4)
-        find.template operator()<kSource, 4, true>(from, stored, strides);
       else
-        find.template operator()<kSource, kMostSets, true>(from, stored, strides);
+        with_sets(strides.sets, [&]<std::uint32_t kSets>() {
+          find.template operator()<kSource, kSets, true>(from, stored, strides);
+        });
     };
     if (map.kind != NumberKind::pattern)
       find_from.template operator()<Source::numbers>(numbers);

@@ -127,11 +127,11 @@ PYF_MODEL void join_group(const Few& few, const CountLogs& logs, double header, 
         least = cost < least ? cost : least;
       }
     }
-    const double all = few.least(least);
-    from = ~few.least(least == all ? ~from : ~0u);  // the last of equal ones, which has fewer parts
+    std::uint32_t chosen = ~from;  // the last of equal ones, which has fewer parts
+    const double all = least_of(few, least, chosen);
     if (few.rank() == 0) {
       parts.cost[end] = all;
-      parts.from[end] = from;
+      parts.from[end] = ~chosen;
     }
     few.wait();
   }

@@ -137,14 +137,7 @@ struct CountedStream {
       for (std::uint32_t set = 0; set < kSets; ++set) sums.of[set] = static_cast<std::int64_t>(strides.sum(set));
       with_number_kind(model.map.kind, [&]<NumberKind kKind>() { work.template operator()<kKind>(sums); });
     };
-    if (strides.count == 0)
-      with.template operator()<1>();
-    else if (strides.count == 1)
-      with.template operator()<2>();
-    else if (strides.count == 2)
-      with.template operator()<4>();
-    else
-      with.template operator()<kMostSets>();
+    with_sets(1u << strides.count, with);
   }
   // The symbols of these numbers: space.symbols. Returns the same.
   PYF_MODEL bool find_symbols(std::int64_t from, std::uint32_t length) const {

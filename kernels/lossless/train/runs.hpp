@@ -42,6 +42,18 @@ struct RatedStrides {
 inline constexpr std::uint32_t kMostCandidates = 24, kMostKept = 6,
                                kMostTaken = 3;                // kMostTaken: strides of a candidate
 inline constexpr std::uint32_t kMostSets = 1u << kMostTaken;  // of them
+// Calls work.operator()<sets>() for 1, 2, 4 or kMostSets sets of strides.
+template <class Work>
+KFN void with_sets(std::uint32_t sets, const Work& work) {
+  if (sets == 1)
+    work.template operator()<1>();
+  else if (sets == 2)
+    work.template operator()<2>();
+  else if (sets == 4)
+    work.template operator()<4>();
+  else
+    work.template operator()<kMostSets>();
+}
 struct Candidates {
   std::uint32_t count = 0;
   RatedStrides of[kMostCandidates];

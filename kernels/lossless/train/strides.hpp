@@ -142,14 +142,7 @@ KFN void each_difference(const Trained<T, Team>& chunk, std::uint32_t width, con
         }
       }
     };
-    if (sets == 1)
-      add.template operator()<1>();
-    else if (sets == 2)
-      add.template operator()<2>();
-    else if (sets == 4)
-      add.template operator()<4>();
-    else
-      add.template operator()<kMostSets>();
+    with_sets(sets, add);
   }
 }
 

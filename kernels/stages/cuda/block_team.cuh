@@ -50,7 +50,7 @@ struct WarpTeam {
   }
   template <class X>
   KFN static X least(X own) {
-    PYF_DEVICE_ONLY(own = warp_least(own);)
+    PYF_DEVICE_ONLY(own = warp_min(own);)
     return own;
   }
   KFN static std::uint32_t sum(std::uint32_t own) {

@@ -12,16 +12,6 @@
 
 namespace pyfilter::cuda {
 
-__device__ __forceinline__ int warp_max(int x) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(kAllLanes, x);
-#else
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x = max(x, __shfl_xor_sync(kAllLanes, x, d));
-  return x;
-#endif
-}
-
 // Differences along x of rows of L, from the end on, so that each neighbour is still a code.
 template <int L, class Code>
 __device__ __forceinline__ void row_differences(Code (&c)[32]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Running sums over lanes. The shuffle instruction returns whether its source lane is in range, which __shfl_up_sync()
-// drops: using it saves a comparison and a selection a step.
+// Sums over lanes, their least and their largest number. The shuffle instruction returns whether its source lane is in
+// range, which __shfl_up_sync() drops: using it saves a comparison and a selection a step.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,17 @@ __device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
 #endif
 }
 
-// The least of what all lanes have. Numbers that are not NaN are compared as their bits, in the order of their signs.
-__device__ __forceinline__ std::uint32_t warp_least(std::uint32_t x) {
+// The largest and the least number of all lanes.
+__device__ __forceinline__ int warp_max(int x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x = max(x, __shfl_xor_sync(kAllLanes, x, d));
+  return x;
+#endif
+}
+__device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_min_sync(kAllLanes, x);
 #else
@@ -66,12 +75,13 @@ __device__ __forceinline__ std::uint32_t warp_least(std::uint32_t x) {
   return x;
 #endif
 }
-__device__ __forceinline__ double warp_least(double x) {
+// Two comparisons of 32 bits each: unsigned keys have the order of the numbers, none of which is NaN.
+__device__ __forceinline__ double warp_min(double x) {
   constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
   const auto bits = static_cast<std::uint64_t>(__double_as_longlong(x)),
              key = (bits & kSign) != 0 ? ~bits : bits | kSign;
-  const auto high = static_cast<std::uint32_t>(key >> 32), least_high = warp_least(high),
-             least_low = warp_least(high == least_high ? static_cast<std::uint32_t>(key) : ~0u);
+  const auto high = static_cast<std::uint32_t>(key >> 32), least_high = warp_min(high),
+             least_low = warp_min(high == least_high ? static_cast<std::uint32_t>(key) : ~0u);
   const std::uint64_t least = std::uint64_t{least_high} << 32 | least_low;
   return __longlong_as_double(static_cast<long long>((least & kSign) != 0 ? least ^ kSign : ~least));
 }

@@ -125,8 +125,7 @@ struct JoinedLevels {
       table = more < least ? t : table;
       least = more < least ? more : least;
     });
-    const double all = few.least(least);
-    table = few.least(least == all ? table : kNone);
+    const double all = least_of(few, least, table);
     if (few.rank() == 0) best = table != kNone && all > 0 && tables <= most ? kNone : table;
   }
 };

@@ -72,15 +72,6 @@ struct WarpShare {
   std::uint32_t groups;  // groups of four bits in the masks of missing values
 };
 
-__device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(kAllLanes, x);
-#else
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x = min(x, __shfl_xor_sync(kAllLanes, x, d));
-  return x;
-#endif
-}
 __device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(x)));
 }
