@@ -26,7 +26,7 @@ from contract import fields
 from hypothesis import given, settings
 
 import pyfilter
-from gpu import adaptive_cases, derived_cases, device, lossless_cases, particle_cases, progressive_cases
+from gpu import adaptive_cases, derived_cases, device, lorenzo_cases, lossless_cases, particle_cases, progressive_cases
 from gpu.damaged_frames import damaged
 from gpu.group import Group, check_batch, compare_parts
 from pyfilter import frames
@@ -293,23 +293,6 @@ def derived(quick: bool, every: int) -> Iterator[Group]:
         yield group
 
 
-def narrow(quick: bool) -> Iterator[Group]:
-    """Arrays of few columns, some of which planes suit best, in batches that take several runs of streams."""
-    rng = np.random.default_rng(19)
-    group = Group("narrow arrays in several runs")
-    for dtype, columns in (("f4", 3), ("f8", 4)):
-        rows = (2 << 20) // columns if quick else (5 << 20) // columns
-        chunks = []
-        for i in range(20):
-            walk = np.cumsum(rng.standard_normal((rows, 1)), axis=0)
-            apart = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-2, 3)
-            chunks.append((walk * (0 if i % 5 else 50) + apart).astype(dtype))
-        chunks[7][:] = 0
-        for coder in ("rans", "huffman"):
-            check_batch(group, chunks, pyfilter.Lorenzo(absolute=0.05, coder=coder))
-    yield group
-
-
 def large(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(6)
     group = Group("large, no multiple of anything")
@@ -379,8 +362,10 @@ def main() -> int:
             groups.append(adaptive(quick, max(1, every // 4)))
         if ONLY in (None, "LosslessRatio"):
             groups.append(lossless_cases.binned(quick, max(1, every // 4)))
+        if ONLY in (None, "Lorenzo"):
+            groups.append(lorenzo_cases.residuals())
         if not options.sanitize and gridded:
-            groups += [missing(quick), sizes(quick), batches(quick), narrow(quick), large(quick)]
+            groups += [missing(quick), sizes(quick), batches(quick), lorenzo_cases.narrow(quick), large(quick)]
         if not options.sanitize and options.data.is_dir():
             groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]

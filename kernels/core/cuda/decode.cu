@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decodes batches of frames on a stream (driver.hpp): one launch for each group of frames; raw frames are copied.
+#include <algorithm>
 #include <new>
 
 #include "core/api.hpp"
@@ -7,12 +8,15 @@
 #include "core/cuda/driver.hpp"
 #include "core/cuda/frames.cuh"
 #include "core/cuda/memory.cuh"
+#include "core/cuda/side_stream.cuh"
 #include "core/error_text.hpp"
 
 namespace pyfilter {
 namespace {
 
 using namespace cuda;
+
+inline constexpr std::size_t kSideStreams = 2;
 
 Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   bool several = false;  // a single frame is passed as an argument of the launch
@@ -25,10 +29,17 @@ Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop,
   if (several)
     PYF_TRY(check(cudaMemcpyAsync(workspace.data(), sorted.all.get(), frame_bytes, cudaMemcpyHostToDevice, stream),
                   "cudaMemcpyAsync"));
+  // Groups run side by side: the last thread blocks of one would leave most of the device idle.
+  SideStream sides[kSideStreams] = {SideStream(Turn::as_others, Life::kept), SideStream(Turn::as_others, Life::kept)};
+  const std::size_t used = std::min(kSideStreams, sorted.groups.empty() ? 0 : sorted.groups.size() - 1);
+  for (std::size_t side = 0; side < used; ++side) PYF_TRY(sides[side].fork(stream));
+  std::size_t number = 0;
   for (CodecGroup& group : sorted.groups) {
     group.on_device = on_device + (group.frames - sorted.all.get());
-    PYF_TRY(group.codec->decode(group, start, stop, stream));
+    const std::size_t on = number++ % (used + 1);
+    PYF_TRY(group.codec->decode(group, start, stop, on == 0 ? stream : sides[on - 1].get()));
   }
+  for (std::size_t side = 0; side < used; ++side) PYF_TRY(sides[side].join(stream));
   if (copy_bytes == 0 || start == stop) return kOk;
   return copy_arrays(sorted.copies, reinterpret_cast<ArrayCopy*>(workspace.data() + frame_bytes), stream);
 }

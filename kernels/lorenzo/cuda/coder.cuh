@@ -9,7 +9,8 @@
 #include "core/cuda/sizes.cuh"
 #include "lorenzo/cuda/blocks.cuh"
 #include "lorenzo/cuda/decode.cuh"
-#include "lorenzo/cuda/rans_frames.cuh"
+#include "lorenzo/cuda/rans_decode.cuh"
+#include "lorenzo/cuda/residual_values.cuh"
 #include "lorenzo/cuda/residuals.cuh"
 #include "lorenzo/cuda/special_values.cuh"
 #include "stages/cuda/coder.cuh"
@@ -33,31 +34,54 @@ template <class Code, int S>
 cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
+template <class Code, int S>
+cudaError_t launch_rans_residuals(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream);
 
-// Frames share all thread blocks if otherwise a tenth of the device or more would be idle. Unaligned rows of planes and
-// volumes do not: they spill more registers.
-template <class Map, int S>
-cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
-  constexpr auto own = rans_decode_kernel<Map, S, false>;
-  using Own = RansShare<Map, false>;
+// Chains: values at once.
+template <class Map>
+cudaError_t launch_rans_chains(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto kernel = rans_decode_kernel<Map>;
   WarpLaunch launch;
-  PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
+  PYF_CUDA_TRY(launch.find(kernel, kRansWarps<Map>, RansShare::kBlockBytes + kRansZeroBytes<Map>,
+                           RansShare::kRing + kRansRowBytes<Map>));
   const unsigned blocks = launch.own_blocks(job.frames, units);
-  if constexpr (S != kChain) {
-    constexpr unsigned kMostBlocks = 8;  // for each frame: more blocks would differ more in their work
-    const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
-    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= usual_size(launch.warps, 1) &&
-        (S == kColumns || job.base.aligned)) {
-      constexpr auto shared = rans_decode_kernel<Map, S, true>;
-      using Shared = RansShare<Map, true>;
-      PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));
-      shared<<<launch.resident, 32 * launch.warps, launch.bytes, stream>>>(job);
-      return cudaGetLastError();
+  const unsigned warps = launch.fewest_warps(units, blocks);
+  kernel<<<dim3(blocks, job.frames), 32 * warps, launch.bytes_for(warps), stream>>>(job);
+  return cudaGetLastError();
+}
+
+// Other shapes: residuals, then values, of as many frames or tiles of a frame as there are slots for.
+template <class Map, int S>
+cudaError_t launch_rans_tiles(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  const std::uint32_t end = job.base.first_tile + job.base.tile_count;
+  const std::uint64_t each = job.base.tile_count + job.base.first_tile % kMostGroupTiles;
+  const auto decode = [&](const StreamDecodeParams& part) {
+    PYF_CUDA_TRY(
+        (launch_rans_residuals<typename Map::Code, S>(part, std::min(units, part.base.tile_count + 1), stream)));
+    residual_value_kernel<Map, S><<<part.base.tile_count * part.frames, kThreads, 0, stream>>>(part);
+    return cudaGetLastError();
+  };
+  const auto shares = [](std::uint64_t all, std::uint64_t most) {  // `all` in as few equal shares as `most` allows
+    const std::uint64_t count = (all + most - 1) / most;
+    return (all + count - 1) / count;
+  };
+  const std::uint64_t frames_each = shares(job.frames, std::max<std::uint64_t>(1, job.slots / each)),
+                      groups = (each + kMostGroupTiles - 1) / kMostGroupTiles,
+                      groups_each = each <= job.slots ? groups : shares(groups, job.slots / kMostGroupTiles),
+                      tiles_each = groups_each * kMostGroupTiles;  // whole groups
+  StreamDecodeParams part = job;
+  for (std::uint32_t frame = 0; frame < job.frames; frame += part.frames) {
+    part.first_frame = frame;
+    part.frames = static_cast<std::uint32_t>(std::min<std::uint64_t>(frames_each, job.frames - frame));
+    for (std::uint32_t tile = job.base.first_tile, next; tile < end; tile = next) {
+      const std::uint64_t behind = tile / kMostGroupTiles * kMostGroupTiles + tiles_each;
+      next = static_cast<std::uint32_t>(std::min<std::uint64_t>(end, behind));
+      part.base.first_tile = tile;
+      part.base.tile_count = next - tile;
+      PYF_CUDA_TRY(decode(part));
     }
   }
-  const unsigned warps = launch.fewest_warps(units, blocks);
-  own<<<dim3(blocks, job.frames), 32 * warps, launch.bytes_for(warps), stream>>>(job);
-  return cudaGetLastError();
+  return cudaSuccess;
 }
 
 template <class Map, int S, class Residual>
@@ -77,8 +101,10 @@ template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
-  if (is_rans(coder)) {
-    PYF_CUDA_TRY((launch_rans<Map, S>(job, most_units, stream)));
+  if (is_rans(coder) && S == kChain) {
+    if constexpr (S == kChain) PYF_CUDA_TRY(launch_rans_chains<Map>(job, most_units, stream));
+  } else if (is_rans(coder)) {
+    if constexpr (S != kChain) PYF_CUDA_TRY((launch_rans_tiles<Map, S>(job, most_units, stream)));
   } else {
     PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, stream)));
     PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, stream)));
@@ -96,7 +122,8 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
 
 template <class Map, int S>
 inline constexpr StreamCoder kStreamCoder{&launch_residuals<Map, S>, &launch_count<typename Map::Code, S>,
-                                          &launch_streams<typename Map::Code, S>, &launch_stream_decode<Map, S>};
+                                          &launch_streams<typename Map::Code, S>, &launch_stream_decode<Map, S>,
+                                          S == kChain ? 0 : residual_bytes_of_tile(sizeof(typename Map::Code))};
 
 template <class Map>
 const StreamCoder* stream_coder(int tile_shape) {

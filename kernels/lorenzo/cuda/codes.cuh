@@ -8,6 +8,8 @@
 #include "lorenzo/cuda/count.cuh"
 #include "lorenzo/cuda/huffman_encode.cuh"
 #include "lorenzo/cuda/rans_encode.cuh"
+#include "lorenzo/cuda/rans_residuals.cuh"
+#include "stages/cuda/warp_launch.cuh"
 
 namespace pyfilter::cuda {
 
@@ -41,8 +43,22 @@ cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+template <class Code, int S>
+cudaError_t launch_rans_residuals(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto kernel = rans_residual_kernel<Code, S>;
+  constexpr std::size_t kWarpBytes = RansShare::kRing + sizeof(SharedGroup);
+  UnitLaunch launch;
+  PYF_CUDA_TRY(launch.find(kResidualWarps, RansShare::kBlockBytes, kWarpBytes, units, job.frames));
+  const std::size_t bytes = RansShare::kBlockBytes + launch.warps * kWarpBytes;
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  kernel<<<dim3(launch.blocks, job.frames), 32 * launch.warps, bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
 #define PYF_INSTANTIATE_CODES(Code, S)                                           \
   template cudaError_t launch_count<Code, S>(const StreamParams&, cudaStream_t); \
   template cudaError_t launch_streams<Code, S>(const StreamParams&, cudaStream_t)
+#define PYF_INSTANTIATE_RANS_RESIDUALS(Code, S) \
+  template cudaError_t launch_rans_residuals<Code, S>(const StreamDecodeParams&, std::uint32_t, cudaStream_t)
 
 }  // namespace pyfilter::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on the GPU: residuals of 32 bits to streams.
+// Lorenzo on the GPU: residuals of 32 bits to streams, and back.
 #include "lorenzo/cuda/codes.cuh"
 
 namespace pyfilter::cuda {
@@ -8,5 +8,8 @@ PYF_INSTANTIATE_CODES(std::uint32_t, kChain);
 PYF_INSTANTIATE_CODES(std::uint32_t, kPlane);
 PYF_INSTANTIATE_CODES(std::uint32_t, kVolume);
 PYF_INSTANTIATE_CODES(std::uint32_t, kColumns);
+PYF_INSTANTIATE_RANS_RESIDUALS(std::uint32_t, kPlane);
+PYF_INSTANTIATE_RANS_RESIDUALS(std::uint32_t, kVolume);
+PYF_INSTANTIATE_RANS_RESIDUALS(std::uint32_t, kColumns);
 
 }  // namespace pyfilter::cuda

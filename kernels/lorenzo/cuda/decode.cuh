@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Groups of tiles to values (lorenzo/cpu/decode.hpp is the same on the CPU). One warp for each group decodes a round of
-// 32 blocks, sums them and stores them, run by run. Special values follow in a later kernel (special_values.cuh), from
-// a list made here. A contradiction is written to the frame's fault word, and no read leaves the group.
+// 32 blocks, sums them and stores them, run by run: Huffman streams, and rans streams of chains. Special values follow
+// in a later kernel (special_values.cuh), from a list made here. A contradiction is written to the frame's fault word,
+// and no read leaves the group.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 #include "lorenzo/cuda/group_parts.cuh"
 #include "lorenzo/cuda/huffman_decode.cuh"
-#include "lorenzo/cuda/rans_decode.cuh"
+#include "lorenzo/cuda/states.cuh"
 #include "lorenzo/cuda/tables.cuh"
 #include "lorenzo/cuda/warp_sums.cuh"
 #include "stages/cuda/tile_decode.cuh"
@@ -48,78 +49,116 @@ struct NotedTiles {
   std::uint32_t count = 0;
 };
 
+// A group of a frame, whose bytes are bytes[0] to bytes[size - 1].
+struct OpenedGroup {
+  Fault fault = Fault::none;
+  std::uint32_t frame, size = 0, rest = 0;  // `frame`: its number; `rest`: where the parts behind the head begin
+  GroupSpan span;
+  const std::uint8_t* bytes;
+  std::uint64_t at;  // offset of `bytes` behind the frame's header
+};
+// Group `unit` of a frame with `units` groups. `groups`: the frame from its directory on, which follows the tables.
+// `flags`: heads hold the flags of blocks. `own`: the parts of this lane's tile.
+__device__ __forceinline__ OpenedGroup open_group(const DecodeParams& job, const DecodeFrame& frame,
+                                                  const DecodeFrame& groups, std::uint32_t index,
+                                                  std::uint32_t table_bytes, std::uint32_t units, std::uint32_t unit,
+                                                  bool flags, std::size_t value_bytes, GroupTileParts& own) {
+  OpenedGroup out;
+  out.frame = index;
+  if (groups.payload_bytes / 4 <= units) {
+    out.fault = Fault::directory;
+    return out;
+  }
+  const TileLocation location = find_tile(groups, units, unit);
+  out.span = group_span(job.tiles, 1u << group_log2_of(frame), unit);
+  out.size = 4 * location.count;
+  out.at = table_bytes + 4 * (std::uint64_t{units} + 1) + 4 * std::uint64_t{location.first};
+  out.bytes = frame.payload + out.at;
+  out.fault = location.fault;
+  if (out.fault != Fault::none) return out;
+  if (location.uniform)
+    out.fault = Fault::head;
+  else if (out.size > max_group_bytes(out.span.count, value_bytes))
+    out.fault = Fault::size;
+  else if (out.size != 0)
+    out.fault = find_parts(out.bytes, out.size, out.span.count, flags, own, out.rest);
+  return out;
+}
+
+// What a group's head says of a tile: its coded blocks. `read_flags` reads flags from the stream (rans).
+struct TileBlocks {
+  Fault fault = Fault::none;
+  bool verbatim = false;
+  std::uint32_t coded[4] = {};
+};
+template <int S, bool kHeadFlags, class ReadFlags>
+__device__ __forceinline__ TileBlocks blocks_of_tile(const StreamDecodeParams& job, const OpenedGroup& group,
+                                                     const GroupTileParts& parts, std::uint32_t tile,
+                                                     const TileBox& box, bool notes_special,
+                                                     const ReadFlags& read_flags) {
+  TileBlocks out;
+  if (parts.special_words != 0) {
+    out.verbatim = reinterpret_cast<const std::uint32_t*>(group.bytes)[parts.special] == kPackedVerbatim << 16;
+    if (out.verbatim && parts.coding != kTileEmpty) out.fault = Fault::head;
+    if (out.fault == Fault::none && notes_special && threadIdx.x % 32 == 0)
+      job.specials[atomicAdd(job.special_count, 1)] = {group.frame, tile, parts.special_words,
+                                                       group.at + 4 * std::uint64_t{parts.special}};
+    if (out.verbatim) return out;
+  }
+  if (parts.coding == kTileListed) {
+    out.fault = read_listed<S>(group.bytes + parts.list, parts.listed, box, out.coded);
+  } else if (parts.coding != kTileEmpty) {
+    std::uint32_t present[4];
+    present_bits<S>(box, present);
+    if (parts.coding == kTileAll) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) out.coded[w] = present[w];
+    } else if constexpr (kHeadFlags) {
+      bool absent = false;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const std::uint8_t* const at = group.bytes + parts.list + 4 * w;
+        out.coded[w] = at[0] | std::uint32_t{at[1]} << 8 | std::uint32_t{at[2]} << 16 | std::uint32_t{at[3]} << 24;
+        absent = absent || (out.coded[w] & ~present[w]) != 0;
+      }
+      if (absent) out.fault = Fault::head;
+    } else {
+      read_flags(present, out.coded);
+    }
+  }
+  return out;
+}
+
 // Decodes the tiles of a group in sequence, with residuals from `source`: RansSource or HuffmanSource. kRows: the
 // source has memory for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
-                                              std::uint32_t frame_index, const GroupSpan& span,
-                                              const std::uint8_t* bytes, std::uint32_t size, std::uint64_t bytes_at,
-                                              const GroupTileParts& own, NotedTiles& noted, Source& source) {
+                                              const OpenedGroup& group, const GroupTileParts& own, NotedTiles& noted,
+                                              Source& source) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   const unsigned lane = threadIdx.x % 32;
   const DecodeParams& base = job.base;
-  WarpTile own_tile;
-  WarpTile* state = &own_tile;
-  if constexpr (Source::kSharedTile) state = &source.tile();
-  const TileBox& box = state->box;
-  const auto note = [&](const auto& what) {
-    if constexpr (Source::kSharedTile) __syncwarp();
-    if (!Source::kSharedTile || lane == 0) what();
-    if constexpr (Source::kSharedTile) __syncwarp();
-  };
-  const std::uint32_t first_tile = static_cast<std::uint32_t>(span.first),
+  const std::uint32_t first_tile = static_cast<std::uint32_t>(group.span.first),
                       last_tile = base.first_tile + base.tile_count;
   Code carry = 0;
 #pragma unroll 1
-  for (std::uint32_t i = 0; i < span.count; ++i) {
+  for (std::uint32_t i = 0; i < group.span.count; ++i) {
     const std::uint32_t tile = first_tile + i;
     if (tile >= last_tile) return Fault::none;  // later tiles are not needed
     const bool wanted = tile >= base.first_tile;
-    note([&] { state->box = box_of<S>(base.grid, tile); });
-    const std::uint32_t coding = __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)),
-                        special_words = __shfl_sync(kAllLanes, own.special_words, static_cast<int>(i)),
-                        list = __shfl_sync(kAllLanes, own.list, static_cast<int>(i));
-    if (special_words != 0) {
-      const std::uint32_t special = __shfl_sync(kAllLanes, own.special, static_cast<int>(i));
-      const bool verbatim = reinterpret_cast<const std::uint32_t*>(bytes)[special] == kPackedVerbatim << 16;
-      if (verbatim && coding != kTileEmpty) return Fault::head;
-      if (lane == 0 && wanted && i >= noted.count)
-        job.specials[atomicAdd(job.special_count, 1)] = {frame_index, tile, special_words,
-                                                         bytes_at + 4 * std::uint64_t{special}};
-      if (verbatim) continue;
-    }
-    std::uint32_t coded[4] = {};
-    if (coding == kTileListed) {
-      const std::uint32_t listed = __shfl_sync(kAllLanes, own.listed, static_cast<int>(i));
-      const Fault fault = read_listed<S>(bytes + list, listed, box, coded);
-      if (fault != Fault::none) return fault;
-    } else if (coding != kTileEmpty) {
-      std::uint32_t present[4];
-      present_bits<S>(box, present);
-      if (coding == kTileAll) {
-#pragma unroll
-        for (int w = 0; w < 4; ++w) coded[w] = present[w];
-      } else if constexpr (Source::kHeadFlags) {
-        bool absent = false;
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          const std::uint8_t* const at = bytes + list + 4 * w;
-          coded[w] = at[0] | std::uint32_t{at[1]} << 8 | std::uint32_t{at[2]} << 16 | std::uint32_t{at[3]} << 24;
-          absent = absent || (coded[w] & ~present[w]) != 0;
-        }
-        if (absent) return Fault::head;
-      } else {
-        source.read_flags(present, coded);
-      }
-    }
+    const TileBox box = box_of<S>(base.grid, tile);
+    const TileBlocks blocks_here =
+        blocks_of_tile<S, Source::kHeadFlags>(job, group, parts_of_lane(own, i), tile, box, wanted && i >= noted.count,
+                                              [&]([[maybe_unused]] const auto& present, [[maybe_unused]] auto& coded) {
+                                                if constexpr (!Source::kHeadFlags) source.read_flags(present, coded);
+                                              });
+    if (blocks_here.fault != Fault::none) return blocks_here.fault;
+    if (blocks_here.verbatim) continue;
+    const std::uint32_t(&coded)[4] = blocks_here.coded;
     std::uint32_t count = 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) count += static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w])));
-    note([&] {
-#pragma unroll
-      for (int w = 0; w < 4; ++w) state->coded[w] = coded[w];
-    });
     const Fault fault = source.begin_tile(count);
     if (fault == Fault::wide) noted.count = max(noted.count, i + 1);
     if (fault != Fault::none) return fault;
@@ -130,11 +169,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
       if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // all later runs are absent, too
-      const std::uint32_t bits = Source::kSharedTile ? state->coded[run]
-                                 : run == 0          ? coded[0]
-                                 : run == 1          ? coded[1]
-                                 : run == 2          ? coded[2]
-                                                     : coded[3];
+      const std::uint32_t bits = run == 0 ? coded[0] : run == 1 ? coded[1] : run == 2 ? coded[2] : coded[3];
       Code y[32];
       if (bits != 0) {
         source.take_run(blocks, bits, count, parked, y);
@@ -179,42 +214,45 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
   }
-  return source.ends(bytes + size, coder_of(frame)) ? Fault::none : Fault::stream;
+  return source.ends(group.bytes + group.size, coder_of(frame)) ? Fault::none : Fault::stream;
+}
+
+// The states and words of a group's rans stream.
+template <int S>
+__device__ __forceinline__ OpenedStream open_rans(const DecodeParams& job, const DecodeFrame& frame,
+                                                  const OpenedGroup& group, const GroupTileParts& own) {
+  const std::uint32_t lanes =
+      lanes_of_group<S>(job, group.span.count, static_cast<std::uint32_t>(group.span.first), own);
+  return open_stream(reinterpret_cast<const std::uint32_t*>(group.bytes + group.rest), group.size - group.rest, lanes,
+                     coder_of(frame) == kRansFull);
 }
 
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
-                                              std::uint32_t frame_index, std::uint32_t unit,
-                                              const TileLocation& location, std::uint64_t groups_at,
+                                              const OpenedGroup& group, const GroupTileParts& own,
                                               const typename Source::Tables& tables, NotedTiles& noted,
                                               typename Source::WarpSpace& space) {
-  const GroupSpan span = group_span(job.base.tiles, 1u << group_log2_of(frame), unit);
-  const std::uint32_t size = 4 * location.count;
-  const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{location.first};
-  const std::uint8_t* const bytes = frame.payload + bytes_at;
-  if (location.uniform) return Fault::head;
-  if (size > max_group_bytes(span.count, sizeof(typename Map::Value))) return Fault::size;
-  GroupTileParts own;
-  std::uint32_t rest = 0;
-  if (size != 0) {
-    const Fault fault = find_parts(bytes, size, span.count, Source::kHeadFlags, own, rest);
-    if (fault != Fault::none) return fault;
-  }
+  if (group.fault != Fault::none) return group.fault;
   if constexpr (Source::kHeadFlags) {
     Source source(tables, space);
-    const std::uint32_t total = residuals_of_group<S>(job.base, span, bytes, own);
-    const Fault fault =
-        size != 0 ? source.open(bytes + rest, size - rest, coder_of(frame) == kHuffmanGaps, total) : Fault::none;
+    const std::uint32_t total = residuals_of_group<S>(job.base, group.span, group.bytes, own);
+    const Fault fault = group.size != 0 ? source.open(group.bytes + group.rest, group.size - group.rest,
+                                                      coder_of(frame) == kHuffmanGaps, total)
+                                        : Fault::none;
     if (fault != Fault::none) return fault;
-    return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
+    return decode_tiles<Map, S>(job, frame, map, group, own, noted, source);
   } else {
-    const std::uint32_t lanes = lanes_of_group<S>(job.base, span.count, static_cast<std::uint32_t>(span.first), own);
-    const OpenedStream opened = open_stream(reinterpret_cast<const std::uint32_t*>(bytes + rest), size - rest, lanes,
-                                            coder_of(frame) == kRansFull);
+    const OpenedStream opened = open_rans<S>(job.base, frame, group, own);
     if (opened.fault != Fault::none) return opened.fault;
-    Source source(tables, space, bytes + rest, opened);
-    return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
+    Source source(tables, space, group.bytes + group.rest, opened);
+    return decode_tiles<Map, S>(job, frame, map, group, own, noted, source);
   }
+}
+
+// Writes a group's fault to its frame; called by a warp.
+__device__ __forceinline__ void report_group(const DecodeFrame& frame, Fault fault) {
+  if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+  __syncwarp();
 }
 
 // Decodes a group of a frame. `groups`: the frame from its directory on, which follows the tables. `units`: number of
@@ -232,22 +270,17 @@ __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const
     if (*repeat == 0) return;
     noted.count = *repeat - 1;
   }
-  Fault fault = Fault::directory;
-  if (groups.payload_bytes / 4 > units) {
-    const TileLocation location = find_tile(groups, units, unit);
-    fault = location.fault;
-    if (fault == Fault::none)
-      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, location,
-                                           table_bytes + 4 * (std::uint64_t{units} + 1), tables, noted, space);
-  }
+  GroupTileParts own;
+  const OpenedGroup group = open_group(job.base, frame, groups, frame_index, table_bytes, units, unit,
+                                       Source::kHeadFlags, sizeof(typename Map::Value), own);
+  Fault fault = decode_group<Map, S, Source>(job, frame, map, group, own, tables, noted, space);
   if constexpr (Source::kNarrow) {
     const bool wide = fault == Fault::wide;
     __syncwarp();
     if (threadIdx.x % 32 == 0) *repeat = wide ? static_cast<std::uint8_t>(noted.count + 1) : 0;
     if (wide) fault = Fault::none;
   }
-  if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-  __syncwarp();
+  report_group(frame, fault);
 }
 
 // The part of a frame behind its tables, which starts with the directory of groups.

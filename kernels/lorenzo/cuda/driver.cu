@@ -18,6 +18,10 @@ namespace {
 
 // The most tiles encoded together: their residuals and streams take four times the memory of their values.
 constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
+// The most tiles decoded together where residuals wait in memory: these take 1.25 times the memory of their values. A
+// multiple of the tiles of a group.
+constexpr std::uint64_t kMostResidualTiles = usual_size(std::uint64_t{1} << 17, kMostGroupTiles);
+static_assert(kMostResidualTiles % kMostGroupTiles == 0);
 
 // Adds the arrays of chunks encoded together, `tiles` in all; returns the bytes from the start on that must be 0.
 std::size_t lay_out(Arrays& arrays, StreamParams& job, std::size_t chunks, std::size_t tiles) {
@@ -178,9 +182,15 @@ Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, co
 Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std::uint8_t stream_coder,
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
   StreamDecodeParams job = {};
+  if (is_rans(stream_coder) && coder.residual_bytes != 0) {
+    const std::uint64_t each = params.tile_count + params.first_tile % kMostGroupTiles;
+    job.slots = std::min(each * frames, kMostResidualTiles);
+  }
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
     arrays.add(job.special_count, 1);
+    arrays.add(job.residual_tiles, job.slots);
+    arrays.add(job.residuals, job.slots * coder.residual_bytes);
     arrays.add(job.tables, frames);
     arrays.add(job.specials, std::size_t{params.tile_count} * frames);
     arrays.add(job.repeats, is_rans(stream_coder) ? 0 : std::size_t{params.tiles} * frames);

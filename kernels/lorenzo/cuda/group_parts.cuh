@@ -17,6 +17,12 @@ struct GroupTileParts {
   std::uint32_t special = 0, special_words = 0;  // offset and size of its special part, in words of the group
 };
 
+// The parts of tile `i` of a group, from the lane that has them.
+__device__ __forceinline__ GroupTileParts parts_of_lane(const GroupTileParts& own, std::uint32_t i) {
+  const auto from = [&](std::uint32_t x) { return __shfl_sync(kAllLanes, x, static_cast<int>(i)); };
+  return {from(own.coding), from(own.listed), from(own.list), from(own.special), from(own.special_words)};
+}
+
 // `flags`: the head holds the flags of blocks. The parts after the head begin at byte `rest`.
 __device__ __forceinline__ Fault find_parts(const std::uint8_t* bytes, std::uint32_t size, std::uint32_t tiles,
                                             bool flags, GroupTileParts& own, std::uint32_t& rest) {

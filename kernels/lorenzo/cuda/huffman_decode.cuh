@@ -116,8 +116,7 @@ __device__ __forceinline__ Codeword<Code> read_codeword(const HuffmanTables& tab
 template <class Map, class Residual>
 struct HuffmanSource {
   using Code = typename Map::Code;
-  static constexpr bool kHeadFlags = true, kRows = false, kNarrow = sizeof(Residual) < sizeof(Code),
-                        kSharedTile = false;
+  static constexpr bool kHeadFlags = true, kRows = false, kNarrow = sizeof(Residual) < sizeof(Code);
   using Tables = const HuffmanTables*;
   struct WarpSpace {
     Residual residuals[4096 + 4096 / 32 + 1];  // of a tile, 33 entries a block, and one more

@@ -146,6 +146,19 @@ struct FrameTables {
   };
 };
 
+// A tile whose residuals a rans stream gave. They wait in its slot: the coded blocks in order, 32 of them interleaved,
+// a word for four residuals of a block. Fours with larger residuals than a byte are in the slot's second part, as
+// halves or as codes. Bit 8 * r + f of `halves` and `codes`: round r, four f.
+struct TileResiduals {
+  std::uint32_t coded[4];
+  std::uint64_t first;  // the tile's first code
+  std::uint32_t halves, codes;
+  std::uint64_t verbatim;  // 1: a later kernel stores the tile
+};
+__host__ __device__ constexpr std::size_t residual_bytes_of_tile(std::size_t code_bytes) {
+  return 4096 * (1 + code_bytes);
+}
+
 // A tile's special part to apply.
 struct SpecialTile {
   std::uint32_t frame, tile, words;
@@ -158,7 +171,11 @@ struct StreamDecodeParams {
   std::uint32_t* special_count;  // 0 at first
   SpecialTile* specials;         // as many as tiles are decoded
   std::uint8_t* repeats;  // for each Huffman group of each frame: whether it must be decoded with wider residuals
-  std::uint32_t frames;   // of the launch
+  std::uint32_t first_frame, frames;  // of the launch
+  // Rans streams of planes, volumes and columns, which become residuals first: the tiles of `slots` slots at a time.
+  std::uint64_t slots;
+  std::uint8_t* residuals;
+  TileResiduals* residual_tiles;
 };
 
 // Launchers of a dtype, kind of bound and tile shape.
@@ -168,6 +185,7 @@ struct StreamCoder {
   cudaError_t (*encode)(const StreamParams& job, cudaStream_t stream);
   cudaError_t (*decode)(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                         std::uint32_t frames, cudaStream_t stream);
+  std::size_t residual_bytes;  // of a tile whose rans stream becomes residuals first; 0: no kernel of the shape does so
 };
 // nullptr: lorenzo does not support the dtype.
 const StreamCoder* lorenzo_coder(Dtype dtype, int tile_shape, bool pointwise);

@@ -13,12 +13,14 @@ namespace pyfilter::cuda {
 
 // Tables by the sum of two neighbours, as addresses, for the sums of residuals without outer bits and escapes.
 inline constexpr std::uint32_t kLevelSums = 1024, kLevelBytes = 4 * kLevelSums;
+// They are behind the entries of all tables.
+inline constexpr std::uint32_t kLevelsAt = kMostTables * 4 * kFrequencySum;
 // Neighbours from this size on are not in the table.
 inline constexpr std::uint32_t kLargeResidual = kLevelSums / 2;
 
-// The tables of a group's steps: addresses of the entries (a multiple of 4096) and of the table of sums.
+// The tables of a group's steps: the shared address of the entries, a multiple of 4096.
 struct RansTables {
-  std::uint32_t entries, levels;
+  std::uint32_t entries;
   TableOfSum of_sum;
   std::uint32_t first, frequencies;  // the table of a block's first residual; the frequencies of flags, ten bits each
 };
@@ -36,7 +38,8 @@ struct DecodedStep {
 __device__ __forceinline__ DecodedStep decode_step(std::uint32_t table, std::uint32_t x) {
   const std::uint32_t entry = load_table(x << 2 & (4 * kFrequencySum - 4) | table);
   const std::uint32_t state = (entry >> 8 & 0x7FF) * (x >> kProbabilityBits) + (entry >> 19 & 0x3FF), raw = entry >> 29;
-  return {entry, state, (entry & 0xFF) + (state & ~(~0u << raw)), state >> raw};
+  // the low bits of the smallest residual are 0; one operation has three operands
+  return {entry, state, (entry | (state & ~(~0u << raw))) & 0xFF, state >> raw};
 }
 
 // Decodes the outer bits of a symbol and the residual of an escape. Lanes with neither keep their residual and state,

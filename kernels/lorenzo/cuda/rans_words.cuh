@@ -34,25 +34,25 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
 
 // Reads the words of a stream forwards, through a ring of four sections in shared memory. The words of the next four
 // steps are in the ring; the section after them is in flight. Words that a damaged stream takes beyond the end are any.
-inline constexpr std::uint32_t kSectionWords = 64, kRingWords = 4 * kSectionWords;
+inline constexpr std::uint32_t kSectionWords = 64, kSectionBytes = 2 * kSectionWords, kRingBytes = 4 * kSectionBytes;
 struct WordsForth {
   const std::uint32_t* from;
   std::uint32_t ring;            // shared address of the ring, a multiple of its size
-  std::uint32_t count, at;       // number of words; words used so far
+  std::uint32_t bytes, at;       // of all words; of those used so far
   std::uint32_t sections, next;  // sections loaded so far; two words of this lane, of the next section
 
   __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
-    const std::uint32_t word = part * kSectionWords + 2 * (threadIdx.x % 32);
-    return word < count ? from[word / 2] : 0;  // behind an odd number of words is a word of zero
+    const std::uint32_t word = part * (kSectionBytes / 4) + threadIdx.x % 32;
+    return 4 * word < bytes ? from[word] : 0;  // behind an odd number of words is a word of zero
   }
   __device__ __forceinline__ void put(std::uint32_t words) {
-    store_word(ring | (sections % 4 * (2 * kSectionWords) + 4 * (threadIdx.x % 32)), words);
+    store_word(ring | (sections % 4 * kSectionBytes + 4 * (threadIdx.x % 32)), words);
     ++sections;
   }
-  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* ring_memory)
-      : from(static_cast<const std::uint32_t*>(bytes)),
+  __device__ __forceinline__ WordsForth(const void* memory, std::uint32_t words, const std::uint16_t* ring_memory)
+      : from(static_cast<const std::uint32_t*>(memory)),
         ring(shared_address(ring_memory)),
-        count(words),
+        bytes(2 * words),
         at(0),
         sections(0) {
     __syncwarp();
@@ -63,22 +63,24 @@ struct WordsForth {
   }
   // Call before every four calls of refill().
   __device__ __forceinline__ void advance() {
-    if (at / kSectionWords + 4 <= sections) return;  // the same in all lanes
+    if (at / kSectionBytes + 4 <= sections) return;  // the same in all lanes
     __syncwarp();                                    // the steps before have read the words to overwrite
 #pragma unroll 1
     do {
       put(next);
       next = load(sections);
-    } while (at / kSectionWords + 4 > sections);
+    } while (at / kSectionBytes + 4 > sections);
     __syncwarp();
   }
-  // Gives words to the lanes whose state is too small, in the order of lanes.
+  // Gives words to the lanes whose state is too small, in the order of lanes. All lanes load one, which needs fewer
+  // instructions than a condition.
   __device__ __forceinline__ void refill(std::uint32_t& x, bool active) {
-    const bool needs = active && at != count && x < kLowestState;  // none takes words behind the last
+    const bool needs = active && at != bytes && x < kLowestState;  // none takes words behind the last
     const std::uint32_t taking = __ballot_sync(kAllLanes, needs);
     const auto below = static_cast<std::uint32_t>(__popc(static_cast<int>(taking & ((1u << threadIdx.x % 32) - 1))));
-    if (needs) x = (x << 16) + load_half(ring | ((at + below) * 2 & (2 * kRingWords - 1)));
-    at += static_cast<std::uint32_t>(__popc(static_cast<int>(taking)));
+    const std::uint32_t with_word = (x << 16) + load_half(ring | ((at + 2 * below) & (kRingBytes - 1)));
+    x = needs ? with_word : x;
+    at += 2 * static_cast<std::uint32_t>(__popc(static_cast<int>(taking)));
   }
 };
 

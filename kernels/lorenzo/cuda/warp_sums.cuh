@@ -43,13 +43,6 @@ __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunF
     for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
 }
 
-// A warp's tile data, in shared memory: registers are needed for its residuals, and spilled values would go to slow
-// local memory.
-struct alignas(16) WarpTile {
-  TileBox box;
-  std::uint32_t coded[4];
-};
-
 // A run's rows in shared memory, a block each: a lane's own row, and the address of a position of the tile.
 template <class Value>
 inline constexpr int kRunBytes = 32 * kRowBytes<Value> + 2 * 16;

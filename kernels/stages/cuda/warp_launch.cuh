@@ -41,4 +41,42 @@ struct WarpLaunch {
   std::size_t bytes_for(unsigned fewer) const { return bytes - (warps - fewer) * bytes_of_warp; }
 };
 
+// Launches whose thread blocks have a unit of work for each warp, as many blocks as a frame has units for. Blocks that
+// do not run at once follow where others end, so their size decides how well the last ones fill the device.
+struct UnitLaunch {
+  unsigned blocks = 1, warps = 1;  // of a frame, of a block
+
+  // `most_warps`: of a multiprocessor, by their registers.
+  cudaError_t find(unsigned most_warps, std::size_t block_bytes, std::size_t warp_bytes, std::uint32_t units,
+                   std::uint32_t frames) {
+    // A turn takes as long as one warp's dependent instructions, and longer the more warps share a multiprocessor. So
+    // measured for rans streams on an H200.
+    constexpr unsigned kFewest = 4, kAlone = 40;
+    int device = 0, processors = 0, shared = 0, reserved = 0;
+    PYF_CUDA_TRY(cudaGetDevice(&device));
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+    const auto cores = static_cast<unsigned>(processors);
+    std::uint64_t least = ~std::uint64_t{0};
+    for (unsigned most = kFewest; most <= most_warps; ++most) {
+      const std::uint32_t own_blocks = std::max(1u, (units + most - 1) / most),
+                          own_warps = std::max(1u, (units + own_blocks - 1) / own_blocks);
+      const std::size_t bytes = block_bytes + own_warps * warp_bytes + static_cast<unsigned>(reserved);
+      const auto fitting = static_cast<unsigned>(static_cast<unsigned>(shared) / bytes),
+                 each = std::min(fitting, most_warps / own_warps);
+      if (each == 0) continue;
+      const std::uint64_t all = std::uint64_t{own_blocks} * frames, resident = std::uint64_t{each} * cores,
+                          turns = (all + resident - 1) / resident,
+                          here = std::min<std::uint64_t>(each, (all + cores - 1) / cores),
+                          time = turns * (kAlone + here * own_warps);
+      if (time >= least) continue;
+      least = time;
+      blocks = own_blocks;
+      warps = own_warps;
+    }
+    return cudaSuccess;
+  }
+};
+
 }  // namespace pyfilter::cuda

@@ -15,6 +15,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
   cudaDevAttrMaxSharedMemoryPerBlockOptin,
   cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+  cudaDevAttrReservedSharedMemoryPerBlock,
   cudaDevAttrComputeCapabilityMajor
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
@@ -65,6 +66,7 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) 
   *value = what == cudaDevAttrMultiProcessorCount                ? static_cast<int>(simt::kResidentBlocks) / 2
            : what == cudaDevAttrMaxSharedMemoryPerBlockOptin     ? kMost
            : what == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? kMost + 1024
+           : what == cudaDevAttrReservedSharedMemoryPerBlock     ? 1024
                                                                  : 9;
   return cudaSuccess;
 }
