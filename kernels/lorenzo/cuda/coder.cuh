@@ -50,15 +50,33 @@ cudaError_t launch_rans_chains(const StreamDecodeParams& job, std::uint32_t unit
   return cudaGetLastError();
 }
 
+// Memory that keeps a kernel of planes with unaligned rows at six thread blocks a multiprocessor. With more, more
+// sectors leave the second-level cache half written.
+template <class Map, int S>
+cudaError_t idle_bytes(const DecodeParams& job, std::size_t* bytes) {
+  constexpr int kBlocks = 6;
+  *bytes = 0;
+  if (S == kVolume || job.aligned || kResidualValueBlocks<sizeof(typename Map::Code), S> <= kBlocks) return cudaSuccess;
+  int device = 0, shared = 0, reserved = 0;
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+  const int idle = shared / kBlocks - reserved - static_cast<int>(sizeof(ResidualValueSpace<Map, S>));
+  *bytes = static_cast<std::size_t>(std::clamp(idle / 256 * 256, 0, 24 * 1024));
+  return cudaSuccess;
+}
+
 // Other shapes: residuals, then values, of as many frames or tiles of a frame as there are slots for.
 template <class Map, int S>
 cudaError_t launch_rans_tiles(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
   const std::uint32_t end = job.base.first_tile + job.base.tile_count;
   const std::uint64_t each = job.base.tile_count + job.base.first_tile % kMostGroupTiles;
+  std::size_t idle = 0;
+  PYF_CUDA_TRY((idle_bytes<Map, S>(job.base, &idle)));
   const auto decode = [&](const StreamDecodeParams& part) {
     PYF_CUDA_TRY(
         (launch_rans_residuals<typename Map::Code, S>(part, std::min(units, part.base.tile_count + 1), stream)));
-    residual_value_kernel<Map, S><<<part.base.tile_count * part.frames, kThreads, 0, stream>>>(part);
+    residual_value_kernel<Map, S><<<part.base.tile_count * part.frames, kThreads, idle, stream>>>(part);
     return cudaGetLastError();
   };
   const auto shares = [](std::uint64_t all, std::uint64_t most) {  // `all` in as few equal shares as `most` allows

@@ -52,10 +52,10 @@ struct NotedTiles {
 // A group of a frame, whose bytes are bytes[0] to bytes[size - 1].
 struct OpenedGroup {
   Fault fault = Fault::none;
-  std::uint32_t frame, size = 0, rest = 0;  // `frame`: its number; `rest`: where the parts behind the head begin
-  GroupSpan span;
-  const std::uint8_t* bytes;
-  std::uint64_t at;  // offset of `bytes` behind the frame's header
+  std::uint32_t frame = 0, size = 0, rest = 0;  // `frame`: its number; `rest`: where the parts behind the head begin
+  GroupSpan span = {};
+  const std::uint8_t* bytes = nullptr;
+  std::uint64_t at = 0;  // offset of `bytes` behind the frame's header
 };
 // Group `unit` of a frame with `units` groups. `groups`: the frame from its directory on, which follows the tables.
 // `flags`: heads hold the flags of blocks. `own`: the parts of this lane's tile.
