@@ -59,22 +59,24 @@ struct UnitLaunch {
     PYF_CUDA_TRY(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
     const auto cores = static_cast<unsigned>(processors);
     std::uint64_t least = ~std::uint64_t{0};
-    for (unsigned most = kFewest; most <= most_warps; ++most) {
+    const auto take = [&](unsigned most) {
       const std::uint32_t own_blocks = std::max(1u, (units + most - 1) / most),
                           own_warps = std::max(1u, (units + own_blocks - 1) / own_blocks);
       const std::size_t bytes = block_bytes + own_warps * warp_bytes + static_cast<unsigned>(reserved);
       const auto fitting = static_cast<unsigned>(static_cast<unsigned>(shared) / bytes),
                  each = std::min(fitting, most_warps / own_warps);
-      if (each == 0) continue;
+      if (each == 0) return;
       const std::uint64_t all = std::uint64_t{own_blocks} * frames, resident = std::uint64_t{each} * cores,
                           turns = (all + resident - 1) / resident,
                           here = std::min<std::uint64_t>(each, (all + cores - 1) / cores),
                           time = turns * (kAlone + here * own_warps);
-      if (time >= least) continue;
+      if (time >= least) return;
       least = time;
       blocks = own_blocks;
       warps = own_warps;
-    }
+    };
+    for (unsigned most = kFewest; most <= most_warps; ++most) take(most);
+    for (unsigned most = kFewest - 1; most > 0 && least == ~std::uint64_t{0}; --most) take(most);  // little memory
     return cudaSuccess;
   }
 };
