@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kTestThreads)
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * kTestThreads + threadIdx.x; i < count;
        i += std::uint64_t{gridDim.x} * kTestThreads)
     found = found || test.fails(parts[2 * i], parts[2 * i + 1]);
-  if (found) failing[blockIdx.y] = 1;
+  if (found) atomicOr(&failing[blockIdx.y], 1u);
 }
 
 // Encodes chunks that fail the test once more, bit for bit.

@@ -307,6 +307,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
   do {
     known = full;
     coder = {first_state(lane, full), 0};
+    __syncwarp();  // words of the last try are written before others replace them
 #pragma unroll 1
     for (std::uint32_t i = span.count; i-- > 0 && full == known;) {
       const StreamTile<Code> tile(own, i);
