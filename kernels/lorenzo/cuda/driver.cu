@@ -18,8 +18,9 @@ namespace {
 
 // The most tiles encoded together: their residuals and streams take four times the memory of their values.
 constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
-// The most tiles decoded together where residuals wait in memory: these take 1.25 times the memory of their values. A
-// multiple of the tiles of a group.
+// The most tiles decoded together where residuals wait in memory: these take 1.25 times the memory of their values, and
+// at most this part of the device's. A multiple of the tiles of a group.
+constexpr std::uint64_t kMemoryPart = 16;
 constexpr std::uint64_t kMostResidualTiles = usual_size(std::uint64_t{1} << 17, kMostGroupTiles);
 static_assert(kMostResidualTiles % kMostGroupTiles == 0);
 
@@ -184,7 +185,10 @@ Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std:
   StreamDecodeParams job = {};
   if (is_rans(stream_coder) && coder.residual_bytes != 0) {
     const std::uint64_t each = params.tile_count + params.first_tile % kMostGroupTiles;
-    job.slots = std::min(each * frames, kMostResidualTiles);
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    const std::uint64_t groups = memory / kMemoryPart / (kMostGroupTiles * coder.residual_bytes);
+    job.slots = std::min({each * frames, kMostResidualTiles, std::max<std::uint64_t>(1, groups) * kMostGroupTiles});
   }
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
