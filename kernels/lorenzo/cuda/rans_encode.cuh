@@ -26,8 +26,7 @@ inline constexpr int kRansBlocks = sizeof(Code) == 8 ? 3 : 7;  // of a multiproc
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries and the neutral entry. Then the offsets of tables by the sum of two byte
-// neighbours, and the offset of the neutral entry.
+// Shared memory: the tables' entries, the neutral one, offsets of tables by the sum of two byte neighbours, its offset.
 inline constexpr std::uint32_t kByteSums = 512;
 template <class Code>
 struct EncodeShare {
@@ -183,7 +182,7 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
   }
 }
 
-// Encodes steps kAt + 3 down to kAt. The round's first step is handled separately, since it is often slow.
+// Encodes steps kAt + 3 down to kAt. The round's first step, which is often slow, is handled separately.
 template <int kAt, int S, bool kFirst, class Residuals>
 __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
                                             std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
