@@ -130,7 +130,7 @@ __device__ __forceinline__ TileBlocks blocks_of_tile(const StreamDecodeParams& j
 }
 
 // Decodes the tiles of a group in sequence, with residuals from `source`: RansSource or HuffmanSource. kRows: the
-// source has memory for a run's rows.
+// source is of chains, and has memory for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
                                               const OpenedGroup& group, const GroupTileParts& own, NotedTiles& noted,
@@ -204,10 +204,10 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
       }
       if constexpr (Source::kRows) {
         source.park_rows(parked);
-        write_run_row<S, Value>(source.space.rows, lane, v);
+        write_row_at(run_row<Value>(source.space.rows, lane), v);
         __syncwarp();
-        store_run<S, Value>(base.grid, source.space.rows, box, run, base.aligned, base.start,
-                            min(base.stop, base.grid.values), frame.out);
+        store_run<Value>(source.space.rows, box, run, base.aligned, base.start, min(base.stop, base.grid.values),
+                         frame.out);
         __syncwarp();
         source.restore_rows(parked);
       }

@@ -35,7 +35,6 @@ template <class Map>
 struct RansSource {
   using Code = typename Map::Code;
   using Value = typename Map::Value;
-  static constexpr int S = kChain;
   static constexpr bool kHeadFlags = false, kRows = true, kNarrow = false;
   using Tables = RansTables;
   struct Parked {  // a copy of this lane's row, in local memory rather than registers
@@ -82,15 +81,15 @@ struct RansSource {
                         behind = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
     const bool both = before < taken && behind > taken;  // the run needs rows of two rounds, but the memory holds one
     const bool early = both && has && own < taken;
-    if (early) parked.take(run_row<S, Value>(space.rows, own));
+    if (early) parked.take(run_row<Value>(space.rows, own));
     __syncwarp();
     if (behind > taken) {
-      RowSink<Code> sink{reinterpret_cast<uint4*>(run_row<S, Value>(space.rows, lane))};
-      failed = stream.decode_round<Code, S>(taken + lane < count, sink) || failed;
+      RowSink<Code> sink{reinterpret_cast<uint4*>(run_row<Value>(space.rows, lane))};
+      failed = stream.decode_round<Code, kChain>(taken + lane < count, sink) || failed;
       taken += 32;
       __syncwarp();
     }
-    read_row_at(has && !early ? run_row<S, Value>(space.rows, own) : space.zero, y);
+    read_row_at(has && !early ? run_row<Value>(space.rows, own) : space.zero, y);
     if (early) {
 #pragma unroll
       for (unsigned i = 0; i < sizeof y / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked.pieces[i];
@@ -101,12 +100,12 @@ struct RansSource {
   // Called while the row memory is used for other rows.
   __device__ __forceinline__ void park_rows(Parked& parked) const {
     if (!waiting) return;
-    parked.take(run_row<S, Value>(space.rows, threadIdx.x % 32));
+    parked.take(run_row<Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
   __device__ __forceinline__ void restore_rows(const Parked& parked) const {
     if (!waiting) return;
-    parked.give(run_row<S, Value>(space.rows, threadIdx.x % 32));
+    parked.give(run_row<Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
   __device__ __forceinline__ bool ends(const std::uint8_t* end, std::uint32_t coder) const {
