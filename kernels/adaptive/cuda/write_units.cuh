@@ -26,6 +26,7 @@ struct UnitWriter {
   __device__ __forceinline__ void begin() {
     at = end;
     x = first_state(this_lane(), full);
+    __syncwarp();  // words of the last try are written before others replace them
   }
   // Called after each step with this lane's state before it. Returns false if lanes must begin with kLowestState that
   // began with another one.
