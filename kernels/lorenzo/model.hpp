@@ -245,8 +245,7 @@ KFN bool read_huffman_tables(const std::uint8_t* from, std::size_t available, En
   return read_codebook(bits, model.book) && ends_well(bits);
 }
 
-// False if the section is damaged; sets *bytes to its size. kZeroed: all frequencies of the model are 0 before.
-template <bool kZeroed = false>
+// False if the section is damaged; sets *bytes to its size.
 KFN bool read_tables(const std::uint8_t* from, std::size_t available, EntropyModel& model, std::size_t* bytes) {
   if (available < kTableHeadBytes) return false;
   const auto head = load_le<std::uint32_t>(from), flags = load_le<std::uint32_t>(from + 4);
@@ -262,7 +261,7 @@ KFN bool read_tables(const std::uint8_t* from, std::size_t available, EntropyMod
   }
   BitReader bits{from + kTableHeadBytes, 8 * (size - kTableHeadBytes)};
   for (std::uint32_t t = 0; t <= model.contexts.count; ++t)
-    if (!read_frequencies<kProbabilityBits, kZeroed>(bits, model.tables[t])) return false;
+    if (!read_frequencies(bits, model.tables[t])) return false;
   *bytes = size;
   return ends_well(bits);
 }

@@ -43,7 +43,7 @@ cudaError_t launch_rans_chains(const StreamDecodeParams& job, std::uint32_t unit
   constexpr auto kernel = rans_decode_kernel<Map>;
   WarpLaunch launch;
   PYF_CUDA_TRY(launch.find(kernel, kRansWarps<Map>, RansShare::kBlockBytes + kRansZeroBytes<Map>,
-                           RansShare::kRing + kRansRowBytes<Map>));
+                           RansShare::kRing + kRunBytes<typename Map::Value>));
   const unsigned blocks = launch.own_blocks(job.frames, units);
   const unsigned warps = launch.fewest_warps(units, blocks);
   kernel<<<dim3(blocks, job.frames), 32 * warps, launch.bytes_for(warps), stream>>>(job);
@@ -57,11 +57,11 @@ cudaError_t idle_bytes(const DecodeParams& job, std::size_t* bytes) {
   constexpr int kBlocks = 6;
   *bytes = 0;
   if (S == kVolume || job.aligned || kResidualValueBlocks<sizeof(typename Map::Code), S> <= kBlocks) return cudaSuccess;
-  int device = 0, shared = 0, reserved = 0;
+  int device = 0;
+  SharedMemory shared;
   PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
-  const int idle = shared / kBlocks - reserved - static_cast<int>(sizeof(ResidualValueSpace<Map, S>));
+  PYF_CUDA_TRY(shared.find(device));
+  const int idle = shared.of_block(kBlocks) - static_cast<int>(sizeof(ResidualValueSpace<Map, S>));
   *bytes = static_cast<std::size_t>(std::clamp(idle / 256 * 256, 0, 24 * 1024));
   return cudaSuccess;
 }
@@ -70,7 +70,7 @@ cudaError_t idle_bytes(const DecodeParams& job, std::size_t* bytes) {
 template <class Map, int S>
 cudaError_t launch_rans_tiles(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
   const std::uint32_t end = job.base.first_tile + job.base.tile_count;
-  const std::uint64_t each = job.base.tile_count + job.base.first_tile % kMostGroupTiles;
+  const std::uint64_t each = residual_slots(job.base);
   std::size_t idle = 0;
   PYF_CUDA_TRY((idle_bytes<Map, S>(job.base, &idle)));
   const auto decode = [&](const StreamDecodeParams& part) {
@@ -83,10 +83,10 @@ cudaError_t launch_rans_tiles(const StreamDecodeParams& job, std::uint32_t units
     const std::uint64_t count = (all + most - 1) / most;
     return (all + count - 1) / count;
   };
+  // fewer slots than wanted are those of whole groups
+  const auto groups_of = [](std::uint64_t tiles) { return (tiles + kMostGroupTiles - 1) / kMostGroupTiles; };
   const std::uint64_t frames_each = shares(job.frames, std::max<std::uint64_t>(1, job.slots / each)),
-                      groups = (each + kMostGroupTiles - 1) / kMostGroupTiles,
-                      groups_each = each <= job.slots ? groups : shares(groups, job.slots / kMostGroupTiles),
-                      tiles_each = groups_each * kMostGroupTiles;  // whole groups
+                      tiles_each = shares(groups_of(each), groups_of(job.slots)) * kMostGroupTiles;
   StreamDecodeParams part = job;
   for (std::uint32_t frame = 0; frame < job.frames; frame += part.frames) {
     part.first_frame = frame;
@@ -119,10 +119,11 @@ template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
-  if (is_rans(coder) && S == kChain) {
-    if constexpr (S == kChain) PYF_CUDA_TRY(launch_rans_chains<Map>(job, most_units, stream));
-  } else if (is_rans(coder)) {
-    if constexpr (S != kChain) PYF_CUDA_TRY((launch_rans_tiles<Map, S>(job, most_units, stream)));
+  if (is_rans(coder)) {
+    if constexpr (S == kChain)
+      PYF_CUDA_TRY(launch_rans_chains<Map>(job, most_units, stream));
+    else
+      PYF_CUDA_TRY((launch_rans_tiles<Map, S>(job, most_units, stream)));
   } else {
     PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, stream)));
     PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, stream)));

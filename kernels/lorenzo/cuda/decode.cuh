@@ -90,6 +90,13 @@ struct TileBlocks {
   Fault fault = Fault::none;
   bool verbatim = false;
   std::uint32_t coded[4] = {};
+
+  __device__ __forceinline__ std::uint32_t count() const {
+    std::uint32_t all = 0;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) all += static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w])));
+    return all;
+  }
 };
 template <int S, bool kHeadFlags, class ReadFlags>
 __device__ __forceinline__ TileBlocks blocks_of_tile(const StreamDecodeParams& job, const OpenedGroup& group,
@@ -156,9 +163,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     if (blocks_here.fault != Fault::none) return blocks_here.fault;
     if (blocks_here.verbatim) continue;
     const std::uint32_t(&coded)[4] = blocks_here.coded;
-    std::uint32_t count = 0;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) count += static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w])));
+    const std::uint32_t count = blocks_here.count();
     const Fault fault = source.begin_tile(count);
     if (fault == Fault::wide) noted.count = max(noted.count, i + 1);
     if (fault != Fault::none) return fault;
@@ -251,7 +256,7 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
 
 // Writes a group's fault to its frame; called by a warp.
 __device__ __forceinline__ void report_group(const DecodeFrame& frame, Fault fault) {
-  if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+  if (fault != Fault::none && threadIdx.x % 32 == 0) report(frame, fault);
   __syncwarp();
 }
 
@@ -294,7 +299,7 @@ __device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, s
 // Checks a frame's whole directory, for launches that decode only some of its groups.
 static __global__ void __launch_bounds__(kCheckThreads)
     check_groups_kernel(const __grid_constant__ StreamDecodeParams job) {
-  const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.y] : job.base.only_frame;
+  const DecodeFrame frame = job.base.frame(blockIdx.y);
   const std::uint32_t table_bytes = job.tables[blockIdx.y].bytes;
   if (table_bytes == 0) return;
   const DecodeFrame groups = behind_tables(frame, table_bytes);
@@ -324,7 +329,7 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
   using Source = HuffmanSource<Map, Residual>;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
-  const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
+  const DecodeFrame frame = job.base.frame(index);
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, group_log2_of(frame));

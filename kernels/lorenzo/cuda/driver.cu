@@ -184,11 +184,11 @@ Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std:
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
   StreamDecodeParams job = {};
   if (is_rans(stream_coder) && coder.residual_bytes != 0) {
-    const std::uint64_t each = params.tile_count + params.first_tile % kMostGroupTiles;
+    const std::uint64_t wanted = std::uint64_t{residual_slots(params)} * frames;
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
     const std::uint64_t groups = memory / kMemoryPart / (kMostGroupTiles * coder.residual_bytes);
-    job.slots = std::min({each * frames, kMostResidualTiles, std::max<std::uint64_t>(1, groups) * kMostGroupTiles});
+    job.slots = std::min({wanted, kMostResidualTiles, std::max<std::uint64_t>(1, groups) * kMostGroupTiles});
   }
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {

@@ -158,6 +158,14 @@ struct TileResiduals {
 __host__ __device__ constexpr std::size_t residual_bytes_of_tile(std::size_t code_bytes) {
   return 4096 * (1 + code_bytes);
 }
+// The slots of a launch's frame. Tiles in front of the first one that is wanted have slots, too, if they share its
+// group.
+__host__ __device__ inline std::uint32_t tiles_before(const DecodeParams& job) {
+  return job.first_tile % kMostGroupTiles;
+}
+__host__ __device__ inline std::uint32_t residual_slots(const DecodeParams& job) {
+  return job.tile_count + tiles_before(job);
+}
 
 // A tile's special part to apply.
 struct SpecialTile {

@@ -26,8 +26,8 @@ struct BlockFrame {
   }
 };
 
-// It begins with the frame's tables, aligned to a table's size, and its table of sums. Then come the warps' rings, the
-// frame and whatever else the kernel keeps. Warps have few registers for it all.
+// A thread block's shared memory. It begins with the frame's tables, aligned to a table's size, and its table of sums.
+// Then come the warps' rings, the frame and whatever else the kernel keeps. Warps have few registers for it all.
 struct RansShare {
   static constexpr std::size_t kAlignment = 4 * kFrequencySum, kTables = kMostTables * kAlignment + kLevelBytes,
                                kRing = kRingBytes, kFrame = (sizeof(BlockFrame) + 15) / 16 * 16,
@@ -55,7 +55,7 @@ __device__ __forceinline__ const BlockFrame& open_frame(const StreamDecodeParams
   const FrameTables& given = job.tables[index];
   if (threadIdx.x == 0) {
     out.index = index;
-    out.frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
+    out.frame = job.base.frame(index);
     out.table_bytes = given.bytes;
     out.first = out.last = 0;
     if (given.bytes != 0) {

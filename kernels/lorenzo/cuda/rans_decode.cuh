@@ -113,11 +113,9 @@ struct RansSource {
   }
 };
 
+// Shared memory behind the frame: a row of zeros, then the rows of a run for each warp.
 template <class Map>
 inline constexpr std::size_t kRansZeroBytes = 32 * sizeof(typename Map::Value);
-// Shared memory of a warp, beside its ring: the rows of a run.
-template <class Map>
-inline constexpr std::size_t kRansRowBytes = kRunBytes<typename Map::Value>;
 // Warps of a thread block, the only block of its multiprocessor: as many as registers and shared memory allow.
 template <class Map>
 inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 16 : 32;
@@ -130,10 +128,9 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map>, 1)
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const RansShare share(shared_memory);
   const unsigned warp = threadIdx.x / 32;
-  // behind the frame: a row of zeros, and the warps' rows
   std::uint8_t* const zeros = share.behind_frame();
   constexpr std::size_t kZeros = kRansZeroBytes<Map>;
-  typename Source::WarpSpace space = {share.ring(warp), zeros + kZeros + warp * kRansRowBytes<Map>, zeros};
+  typename Source::WarpSpace space = {share.ring(warp), zeros + kZeros + warp * kRunBytes<typename Map::Value>, zeros};
   for (unsigned i = threadIdx.x; i < kZeros / 4; i += blockDim.x) reinterpret_cast<std::uint32_t*>(zeros)[i] = 0;
   const BlockFrame& frame = open_frame(job, share);
   const Map map = decoding_map<Map>(frame.frame);

@@ -15,26 +15,56 @@
 
 namespace pyfilter::cuda {
 
-// The slot of a launch's tile. Tiles in front of the first one that is wanted have slots, too, if they share its group.
+// The slot of a launch's tile.
 __device__ __forceinline__ std::size_t residual_slot_of(const StreamDecodeParams& job, std::uint32_t frame,
                                                         std::uint32_t tile) {
-  const std::uint32_t before = job.base.first_tile % kMostGroupTiles;
-  return std::size_t{frame - job.first_frame} * (job.base.tile_count + before) +
-         (tile - (job.base.first_tile - before));
+  return std::size_t{frame - job.first_frame} * residual_slots(job.base) +
+         (tile - (job.base.first_tile - tiles_before(job.base)));
+}
+
+// A tile's slot: where the fours of a lane's block are. TileResiduals says which are stored how.
+template <class Code>
+struct ResidualSlot {
+  std::uint8_t* at;
+
+  __device__ __forceinline__ ResidualSlot(const StreamDecodeParams& job, std::size_t slot)
+      : at(job.residuals + slot * residual_bytes_of_tile(sizeof(Code))) {}
+  // Of the round's first four; the others follow, 32 words apart.
+  __device__ __forceinline__ std::uint32_t* bytes(std::uint32_t round, std::uint32_t lane) const {
+    return reinterpret_cast<std::uint32_t*>(at) + 256 * round + lane;
+  }
+  __device__ __forceinline__ uint2* halves(std::uint32_t round, std::uint32_t four, std::uint32_t lane) const {
+    return reinterpret_cast<uint2*>(larger(round, four)) + lane;
+  }
+  __device__ __forceinline__ uint4* codes(std::uint32_t round, std::uint32_t four, std::uint32_t lane) const {
+    return reinterpret_cast<uint4*>(larger(round, four)) + lane * (sizeof(Code) / 4);
+  }
+
+ private:
+  __device__ __forceinline__ std::uint8_t* larger(std::uint32_t round, std::uint32_t four) const {
+    return at + 4096 + (8 * round + four) * (32 * 4 * sizeof(Code));
+  }
+};
+template <class Code>
+__device__ __forceinline__ void read_halves(const uint2& halves, Code& a, Code& b, Code& c, Code& d) {
+  a = halves.x & 0xFFFF;
+  b = halves.x >> 16;
+  c = halves.y & 0xFFFF;
+  d = halves.y >> 16;
 }
 
 // The fours of a round, one after the other, as a sink of decode_round().
 template <class Code>
 struct ResidualSink {
   static constexpr int kPieces = sizeof(Code) / 4;
-  std::uint32_t* next;  // for this lane's next four
-  std::uint8_t* slot;
+  const ResidualSlot<Code> slot;
   std::uint32_t round;
+  std::uint32_t* next;                  // for this lane's next four, in bytes
   std::uint32_t halves = 0, codes = 0;  // fours that are stored so
   Code first = 0;                       // the round's first residual
 
-  __device__ __forceinline__ ResidualSink(std::uint8_t* slot_, std::uint32_t round_)
-      : next(reinterpret_cast<std::uint32_t*>(slot_) + 256 * round_ + threadIdx.x % 32), slot(slot_), round(round_) {}
+  __device__ __forceinline__ ResidualSink(const ResidualSlot<Code>& slot_, std::uint32_t round_)
+      : slot(slot_), round(round_), next(slot_.bytes(round_, threadIdx.x % 32)) {}
   __device__ __forceinline__ void take_small(int four, std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                              std::uint32_t d) {
     if (four == 0) first = a;
@@ -51,14 +81,14 @@ struct ResidualSink {
     next += 32;
     if (!__any_sync(kAllLanes, active && (a | b | c | d) >> 16 != 0)) {
       halves |= 1u << four;
-      *halves_of(static_cast<std::uint32_t>(four)) = {
+      *slot.halves(round, rare(four), threadIdx.x % 32) = {
           static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b) << 16,
           static_cast<std::uint32_t>(c) | static_cast<std::uint32_t>(d) << 16};
       return;
     }
     codes |= 1u << four;
     alignas(16) const Code done[4] = {a, b, c, d};
-    uint4* const to = codes_of(static_cast<std::uint32_t>(four));
+    uint4* const to = slot.codes(round, rare(four), threadIdx.x % 32);
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) to[p] = reinterpret_cast<const uint4*>(done)[p];
   }
@@ -66,16 +96,9 @@ struct ResidualSink {
   // A four that is not small, each residual at most kLevelCap.
   __device__ __forceinline__ void give(int four, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c,
                                        std::uint32_t& d) const {
-    if ((halves >> four & 1) != 0) {
-      const uint2 done = *halves_of(static_cast<std::uint32_t>(four));
-      a = done.x & 0xFFFF;
-      b = done.x >> 16;
-      c = done.y & 0xFFFF;
-      d = done.y >> 16;
-      return;
-    }
+    if ((halves >> four & 1) != 0) return read_halves(*slot.halves(round, rare(four), threadIdx.x % 32), a, b, c, d);
     alignas(16) Code done[4];
-    const uint4* const from = codes_of(static_cast<std::uint32_t>(four));
+    const uint4* const from = slot.codes(round, rare(four), threadIdx.x % 32);
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) reinterpret_cast<uint4*>(done)[p] = from[p];
     a = capped(done[0]);
@@ -85,14 +108,11 @@ struct ResidualSink {
   }
 
  private:
-  // use_from_here: these addresses are seldom needed
-  __device__ __forceinline__ uint2* halves_of(std::uint32_t four) const {
-    use_from_here(four);
-    return reinterpret_cast<uint2*>(slot + 4096 + (8 * round + four) * 32 * (4 * sizeof(Code))) + threadIdx.x % 32;
-  }
-  __device__ __forceinline__ uint4* codes_of(std::uint32_t four) const {
-    use_from_here(four);
-    return reinterpret_cast<uint4*>(slot + 4096) + ((8 * round + four) * 32 + threadIdx.x % 32) * kPieces;
+  // The compiler would find the address of halves and codes for each four; it cannot before it knows this number.
+  __device__ __forceinline__ static std::uint32_t rare(int four) {
+    auto number = static_cast<std::uint32_t>(four);
+    use_from_here(number);
+    return number;
   }
 };
 
@@ -124,16 +144,15 @@ __device__ __forceinline__ Fault decode_residuals(const StreamDecodeParams& job,
         blocks_of_tile<S, false>(job, group, shared.tiles[i], tile, box_of<S>(base.grid, tile), tile >= base.first_tile,
                                  [&](const auto& present, auto& coded) { stream.read_flags(present, coded); });
     if (blocks.fault != Fault::none) return blocks.fault;
-    std::uint32_t count = 0, halves = 0, codes = 0;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) count += static_cast<std::uint32_t>(__popc(static_cast<int>(blocks.coded[w])));
+    const std::uint32_t count = blocks.count();
+    std::uint32_t halves = 0, codes = 0;
     if (lane == 0) {
 #pragma unroll
       for (int w = 0; w < 4; ++w) out.coded[w] = blocks.coded[w];
       out.verbatim = blocks.verbatim ? 1 : 0;
     }
     const bool first_coded = (blocks.coded[0] & 1) != 0;
-    std::uint8_t* const residuals = job.residuals + slot * residual_bytes_of_tile(sizeof(Code));
+    const ResidualSlot<Code> residuals(job, slot);
 #pragma unroll 1
     for (std::uint32_t round = 0; 32 * round < count; ++round) {
       ResidualSink<Code> sink(residuals, round);

@@ -149,7 +149,8 @@ constexpr bool repeats_four(int at, int first, int last, int step) {
   return true;
 }
 
-// The rows of a volume's first plane, a byte for each residual. The sink has those with larger residuals.
+// The four rows of a volume's first plane, a byte for each residual. A row with a larger residual is read back from the
+// sink.
 template <class Sink>
 struct FourRows {
   const Sink& sink;

@@ -20,32 +20,25 @@ struct ResidualValueSpace {
 
 // The residuals of this thread's block, coded block number `index` of its tile.
 template <class Code>
-__device__ __forceinline__ void load_residuals(const std::uint8_t* slot, const TileResiduals& tile, std::uint32_t index,
-                                               Code (&z)[32]) {
+__device__ __forceinline__ void load_residuals(const ResidualSlot<Code>& slot, const TileResiduals& tile,
+                                               std::uint32_t index, Code (&z)[32]) {
   const std::uint32_t round = index / 32, lane = index % 32;
-  const auto* const small = reinterpret_cast<const std::uint32_t*>(slot) + 256 * round + lane;
   std::uint32_t words[8];
 #pragma unroll
-  for (unsigned f = 0; f < 8; ++f) words[f] = __ldcs(small + 32 * f);
+  for (unsigned f = 0; f < 8; ++f) words[f] = __ldcs(slot.bytes(round, lane) + 32 * f);
 #pragma unroll
   for (unsigned i = 0; i < 32; ++i) z[i] = words[i / 4] >> 8 * (i % 4) & 0xFF;
   const std::uint32_t halves = tile.halves >> 8 * round & 0xFF, codes = tile.codes >> 8 * round & 0xFF;
   if ((halves | codes) == 0) return;
-  constexpr std::size_t kFour = 4 * sizeof(Code);  // bytes of a lane
 #pragma unroll
   for (unsigned f = 0; f < 8; ++f) {
-    const std::uint8_t* const at = slot + 4096 + (8 * round + f) * 32 * kFour;
     if ((halves >> f & 1) != 0) {
-      const uint2 two = __ldcs(reinterpret_cast<const uint2*>(at) + lane);
-      z[4 * f] = two.x & 0xFFFF;
-      z[4 * f + 1] = two.x >> 16;
-      z[4 * f + 2] = two.y & 0xFFFF;
-      z[4 * f + 3] = two.y >> 16;
+      read_halves(__ldcs(slot.halves(round, f, lane)), z[4 * f], z[4 * f + 1], z[4 * f + 2], z[4 * f + 3]);
     } else if ((codes >> f & 1) != 0) {
       alignas(16) Code four[4];
 #pragma unroll
-      for (unsigned p = 0; p < kFour / 16; ++p)
-        reinterpret_cast<uint4*>(four)[p] = __ldcs(reinterpret_cast<const uint4*>(at + lane * kFour) + p);
+      for (unsigned p = 0; p < sizeof four / 16; ++p)
+        reinterpret_cast<uint4*>(four)[p] = __ldcs(slot.codes(round, f, lane) + p);
 #pragma unroll
       for (unsigned i = 0; i < 4; ++i) z[4 * f + i] = four[i];
     }
@@ -68,7 +61,7 @@ __global__ void __launch_bounds__(kThreads, kResidualValueBlocks<sizeof(typename
   const DecodeParams& base = job.base;
   const std::uint32_t number = blockIdx.x / base.tile_count, index = job.first_frame + number;
   const std::uint32_t tile = base.first_tile + (blockIdx.x - number * base.tile_count);
-  const DecodeFrame frame = base.frames != nullptr ? base.frames[index] : base.only_frame;
+  const DecodeFrame frame = base.frame(index);
   const std::size_t slot = residual_slot_of(job, index, tile);
   const TileResiduals here = job.residual_tiles[slot];
   if (*frame.fault != 0 || here.verbatim != 0) return;  // in all threads
@@ -83,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, kResidualValueBlocks<sizeof(typename
   before_own += static_cast<std::uint32_t>(__popc(static_cast<int>(own & ((1u << lane) - 1))));
   Code z[32], before[kFaceCodes<S>];
   if ((own >> lane & 1) != 0) {
-    load_residuals(job.residuals + slot * residual_bytes_of_tile(sizeof(Code)), here, before_own, z);
+    load_residuals(ResidualSlot<Code>(job, slot), here, before_own, z);
 #pragma unroll
     for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   } else {

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
   const std::uint32_t count = *job.special_count;
   for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
     const SpecialTile special = job.specials[i];
-    DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[special.frame] : job.base.only_frame;
+    DecodeFrame frame = job.base.frame(special.frame);
     frame.mode = order_of(frame);
     const Fault fault = put_specials<Map, S>(job.base, frame, special, space);
     if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));

@@ -28,7 +28,7 @@ struct TableSpace {
 static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __grid_constant__ StreamDecodeParams job) {
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<TableSpace*>(shared_memory);
-  const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.x] : job.base.only_frame;
+  const DecodeFrame frame = job.base.frame(blockIdx.x);
   FrameTables& out = job.tables[blockIdx.x];
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const bool rans = is_rans(coder_of(frame));
@@ -36,13 +36,11 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
       frame.payload_bytes < kMostTableBytes ? static_cast<std::size_t>(frame.payload_bytes) : kMostTableBytes;
   for (std::uint32_t i = thread; i < available / 4; i += kTableThreads)
     reinterpret_cast<std::uint32_t*>(space.text)[i] = reinterpret_cast<const std::uint32_t*>(frame.payload)[i];
-  for (std::uint32_t i = thread; i < kMostTables * kSymbols; i += kTableThreads)
-    space.model.tables[i / kSymbols].of[i % kSymbols] = 0;
   __syncthreads();
   if (thread == 0) {
     space.bytes = 0;
     space.last_residual = 0;
-    space.good = rans ? read_tables<true>(space.text, available, space.model, &space.bytes)
+    space.good = rans ? read_tables(space.text, available, space.model, &space.bytes)
                       : read_huffman_tables(space.text, available, space.model, &space.bytes);
   }
   __syncthreads();

@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(kThreads, kParticleDecodeBlocks)
   __shared__ ParticleDecodeSpace<T, D> space;
   const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
-  const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
+  const DecodeFrame frame = job.frame(index);
   const TileLocation location = find_tile(frame, job.tiles, tile);
   Fault fault = location.fault;
   if (fault == Fault::none) fault = decode_particle_tile<T, D>(job, frame, location, tile, space);

@@ -24,12 +24,12 @@ struct BlockPlan {
 // smaller fit while they wait for their offset.
 template <class Kernel>
 cudaError_t plan_blocks(Kernel kernel, int device, int fixed, int blocks, int most_waiting, BlockPlan* plan) {
-  constexpr int kReserved = 1024;  // reserved by the system in each block
-  int all = 0, most = 0, per_processor = 0, processors = 0;
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  SharedMemory shared;
+  int most = 0, per_processor = 0, processors = 0;
+  PYF_CUDA_TRY(shared.find(device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int available = std::min(all / blocks - kReserved, most) - fixed;
+  const int available = std::min(shared.of_block(blocks), most) - fixed;
   const int waiting = std::clamp(available / 16 * 16, 16, most_waiting);
   const auto shared_bytes = static_cast<std::size_t>(fixed + waiting);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fixed + waiting));

@@ -14,7 +14,7 @@ namespace {
 // Checks all directory entries, for launches that decode only some of the tiles: every pair of neighbours.
 inline constexpr int kDirectoryThreads = 256;
 __global__ void __launch_bounds__(kDirectoryThreads) check_directory_kernel(const __grid_constant__ DecodeParams job) {
-  const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.y] : job.only_frame;
+  const DecodeFrame& frame = job.frame(blockIdx.y);
   if (job.tiles == 0) {  // the directory is one word, zero
     const bool empty = frame.payload_bytes == 4 && *reinterpret_cast<const std::uint32_t*>(frame.payload) == 0;
     if (!empty && threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::directory));

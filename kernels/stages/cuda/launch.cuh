@@ -16,6 +16,18 @@ namespace pyfilter::cuda {
     if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
   } while (false)
 
+// The shared memory of a multiprocessor, and what the system takes of it for each thread block.
+struct SharedMemory {
+  int all = 0, reserved = 0;
+
+  cudaError_t find(int device) {
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    return cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device);
+  }
+  // What a block has if `blocks` of them share a multiprocessor.
+  int of_block(int blocks) const { return all / blocks - reserved; }
+};
+
 // Reserves dynamic shared memory for a kernel, if it has any, and counts the thread blocks that run at once.
 template <class Kernel>
 cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes, unsigned* blocks) {

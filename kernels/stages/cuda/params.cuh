@@ -132,6 +132,10 @@ struct DecodeParams {
   std::uint64_t start, stop;  // requested values
   const DecodeFrame* frames;  // nullptr: use only_frame
   DecodeFrame only_frame;
+
+  __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
+    return frames != nullptr ? frames[i] : only_frame;
+  }
 };
 
 // Launchers of one codec, dtype and block dimensions. They return the launch's error.

@@ -52,18 +52,18 @@ struct UnitLaunch {
     // A turn takes as long as one warp's dependent instructions, and longer the more warps share a multiprocessor. So
     // measured for rans streams on an H200.
     constexpr unsigned kFewest = 4, kAlone = 40;
-    int device = 0, processors = 0, shared = 0, reserved = 0;
+    int device = 0, processors = 0;
+    SharedMemory shared;
     PYF_CUDA_TRY(cudaGetDevice(&device));
     PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    PYF_CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-    PYF_CUDA_TRY(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+    PYF_CUDA_TRY(shared.find(device));
     const auto cores = static_cast<unsigned>(processors);
     std::uint64_t least = ~std::uint64_t{0};
     const auto take = [&](unsigned most) {
       const std::uint32_t own_blocks = std::max(1u, (units + most - 1) / most),
                           own_warps = std::max(1u, (units + own_blocks - 1) / own_blocks);
-      const std::size_t bytes = block_bytes + own_warps * warp_bytes + static_cast<unsigned>(reserved);
-      const auto fitting = static_cast<unsigned>(static_cast<unsigned>(shared) / bytes),
+      const std::size_t bytes = block_bytes + own_warps * warp_bytes + static_cast<unsigned>(shared.reserved);
+      const auto fitting = static_cast<unsigned>(static_cast<unsigned>(shared.all) / bytes),
                  each = std::min(fitting, most_warps / own_warps);
       if (each == 0) return;
       const std::uint64_t all = std::uint64_t{own_blocks} * frames, resident = std::uint64_t{each} * cores,

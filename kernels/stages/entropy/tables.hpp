@@ -180,12 +180,10 @@ KFN void write_frequencies(const Frequencies& f, Writer& out) {
   }
 }
 
-// False if the bits are no frequencies: they run out, or leave nothing for the main symbol. kZeroed: all frequencies
-// are 0 before.
-template <std::uint32_t Bits = kProbabilityBits, bool kZeroed = false>
+// False if the bits are no frequencies: they run out, or leave nothing for the main symbol.
+template <std::uint32_t Bits = kProbabilityBits>
 KFN bool read_frequencies(BitReader& in, Frequencies& f) {
-  if constexpr (!kZeroed)
-    for (std::uint32_t s = 0; s < kSymbols; ++s) f.of[s] = 0;
+  for (std::uint32_t s = 0; s < kSymbols; ++s) f.of[s] = 0;
   f.listed = in.take(8);
   f.main = in.take(8);
   f.of[kEscape] = static_cast<std::uint16_t>(in.take(4));
