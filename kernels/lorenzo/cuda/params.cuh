@@ -57,23 +57,26 @@ struct GroupNote {
 
 // A symbol's entry for the encoder. A state from `limit` on first emits a word. Then come raw bits, and the state grows
 // by first + others * (state / frequency), with others = 2^10 - frequency. Bit counts sit where wrapping shifts read
-// them. A slow symbol is an escape, or has outer bits.
+// them. A slow symbol is an escape, or has outer bits. `reciprocal` and `shift` divide by bits 32 on of the product;
+// for the frequency 1 the quotient is too small by 1 for any state but 0, which no lane has, and `first` makes up for
+// it.
 struct DeviceEntry {
   std::uint32_t reciprocal, limit;
-  std::uint32_t growth;           // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
+  std::uint32_t growth;           // raw bits, kGrowthEscaped, others << 16, kGrowthSlow
   std::uint32_t shift_and_first;  // shift, first << 16
 };
-inline constexpr std::uint32_t kGrowthEscaped = 1u << 14, kGrowthSlow = 1u << 15;
+inline constexpr std::uint32_t kGrowthEscaped = 1u << 15, kGrowthSlow = 1u << 31;
 inline constexpr DeviceEntry kNeutralEntry = {0, ~0u, 0, 0};  // changes no state
 __device__ __forceinline__ DeviceEntry device_encode_entry(const EncodeEntry& entry, std::uint32_t symbol,
                                                            const EncodeEntry& escape) {
   const bool escaped = symbol == kEscape || entry.frequency() == 0;
   const EncodeEntry& own = escaped ? escape : entry;
   const std::uint32_t all = raw_bits(symbol), raw = escaped ? 0 : all < kInnerBits ? all : kInnerBits;
-  const bool slow = escaped || symbol >= 2 * kDirectSymbols;
-  return {own.reciprocal, own.frequency() << (kStateBits - kProbabilityBits - raw),
-          raw | (escaped ? kGrowthEscaped : 0) | (slow ? kGrowthSlow : 0) | (kFrequencySum - own.frequency()) << 16,
-          own.shift() | own.first() << 16};
+  const bool slow = escaped || symbol >= 2 * kDirectSymbols, one = own.frequency() == 1;
+  const std::uint32_t others = kFrequencySum - own.frequency();
+  return {one ? ~0u : own.reciprocal, own.frequency() << (kStateBits - kProbabilityBits - raw),
+          raw | (escaped ? kGrowthEscaped : 0) | (slow ? kGrowthSlow : 0) | others << 16,
+          one ? (own.first() + others) << 16 : (own.shift() - 1) | own.first() << 16};
 }
 // Shifts by the low five bits of `amount`.
 __device__ __forceinline__ std::uint32_t shift_left(std::uint32_t x, std::uint32_t amount) {

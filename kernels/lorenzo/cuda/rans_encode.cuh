@@ -9,7 +9,7 @@
 
 #include "lorenzo/cuda/group_tiles.cuh"
 #include "lorenzo/cuda/rans_words.cuh"
-#include "lorenzo/cuda/residuals.cuh"
+#include "lorenzo/cuda/round_residuals.cuh"
 #include "lorenzo/cuda/states.cuh"
 #include "lorenzo/rans.hpp"
 #include "stages/cuda/lane_coder.cuh"
@@ -26,15 +26,16 @@ inline constexpr int kRansBlocks = sizeof(Code) == 8 ? 3 : 7;  // of a multiproc
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries, the neutral one, offsets of tables by the sum of two byte neighbours, its offset.
+// Shared memory: the tables' entries, the neutral one, addresses of tables by the sum of two byte neighbours, that of
+// the neutral entry. Entries of a symbol in several tables are in different banks.
 inline constexpr std::uint32_t kByteSums = 512;
 template <class Code>
 struct EncodeShare {
-  static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code))),
-                                 kNeutralAt = kMostTables * kHere * sizeof(DeviceEntry),
+  static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code)));
+  static constexpr std::uint32_t kRow = kHere + 3;  // entries from table to table
+  static constexpr std::uint32_t kNeutralAt = kMostTables * kRow * sizeof(DeviceEntry),
                                  kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
-                                 kNeutralSumAt = kByteSumsAt + 2 * kByteSums, kBytes = kNeutralSumAt + 2;
-  static_assert(kNeutralAt < 1u << 16);
+                                 kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kBytes = kNeutralSumAt + 4;
 };
 
 // The steps that follow a symbol, backwards: raw bits, and an escape's symbol.
@@ -70,20 +71,21 @@ __device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
   return e;
 }
 
-// The step of a symbol.
+// The step of a symbol. The entry is not marked as slow.
 template <class Code>
 __device__ __forceinline__ void encode_step(const DeviceEntry& e, Code z, std::uint16_t* end, LaneCoder& coder) {
   coder.spill_from(end, e.limit);
   const std::uint32_t x = shift_left(coder.x, e.growth) | (static_cast<std::uint32_t>(z) & ~shift_left(~0u, e.growth));
-  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.shift_and_first);
+  const std::uint32_t quotient = shift_right(__umulhi(x, e.reciprocal), e.shift_and_first);
   coder.x = x + (e.shift_and_first >> 16) + quotient * (e.growth >> 16);
 }
 
-// The steps that follow a symbol, if a lane has any: usually one for all lanes.
+// The steps that follow a symbol, if a lane has any: usually one for all lanes. Then the entry is no longer marked as
+// slow.
 template <class Code>
-__device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uint16_t* end, Code z,
-                                                       const DeviceEntry& e) {
+__device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uint16_t* end, Code z, DeviceEntry& e) {
   const bool slow = (e.growth & kGrowthSlow) != 0, escaped = (e.growth & kGrowthEscaped) != 0;
+  e.growth &= ~kGrowthSlow;
   const std::uint32_t symbol = symbol_of(z), bits = slow && !escaped ? outer_bits(symbol) : 0;
   if (__any_sync(kAllLanes, escaped || bits > kStepBits)) return encode_outer(coder, end, z, symbol, escaped, slow);
   coder.spill(end, must_spill_raw(coder.x, bits));
@@ -101,7 +103,7 @@ __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* en
   for (int k = 3; k >= 0; --k) {
     if (k < last) return coder;
     const Code z = k == 3 ? z3 : k == 2 ? z2 : k == 1 ? z1 : z0;
-    const DeviceEntry e = load_entry(k == 3 ? a3 : k == 2 ? a2 : k == 1 ? a1 : a0);
+    DeviceEntry e = load_entry(k == 3 ? a3 : k == 2 ? a2 : k == 1 ? a1 : a0);
     coder = encode_outer_bits(coder, end, z, e);
     encode_step(e, z, end, coder);
   }
@@ -111,44 +113,7 @@ __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* en
 // Addresses of shared memory, of a lane's entries, and of the table of sums. A lane without a block always uses the
 // neutral entry, whatever its table and symbol.
 struct EntryAddresses {
-  std::uint32_t all, first, stride, by_sum;
-};
-
-// A lane's residuals of a round, or of eight of its steps, as they wait: in registers if they are narrow. The round's
-// first residual is separate.
-template <std::uint32_t kWidth, int kSteps, class Code>
-struct RoundResiduals {
-  static constexpr bool kWide = kWidth == kNoteWide, kBytes = kWidth == kNoteBytes;
-  static constexpr int kFour = kWidth == kNoteBytes ? 1 : 2;  // words of a four of steps
-  const void* from;
-  bool active;  // inactive lanes have zeros
-  std::uint32_t words[kWide ? 1 : kSteps / 4 * kFour];
-  Code first;
-
-  __device__ __forceinline__ RoundResiduals(const std::uint8_t* slot, std::uint32_t index, bool has_block)
-      : active(has_block) {
-    if constexpr (kWide)
-      from = reinterpret_cast<const Code*>(slot) + index / 32 * 1024 + index % 32;
-    else
-      from = reinterpret_cast<const std::uint32_t*>(slot) + index / 32 * (256 * kFour) + index % 32;
-  }
-  // Loads four `four` of the round into four `to` of these steps.
-  __device__ __forceinline__ void load(int four, int to) {
-    if constexpr (!kWide) {
-#pragma unroll
-      for (int i = 0; i < kFour; ++i)
-        words[to * kFour + i] = active ? static_cast<const std::uint32_t*>(from)[32 * (four * kFour + i)] : 0;
-    }
-  }
-  template <int kAt>
-  __device__ __forceinline__ Code at() const {
-    if constexpr (kWidth == kNoteBytes)
-      return __byte_perm(words[kAt / 4], 0, 0x4440 + kAt % 4);
-    else if constexpr (kWidth == kNoteHalves)
-      return kAt % 2 == 0 ? words[kAt / 2] & 0xFFFF : words[kAt / 2] >> 16;
-    else
-      return active ? static_cast<const Code*>(from)[32 * kAt] : 0;
-  }
+  std::uint32_t first, stride, by_sum;
 };
 
 // The address of step kAt's entry. kFirst: the steps are the round's first, so step 0 is `first`.
@@ -159,7 +124,7 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
   constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
   constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // except for the first
   using Code = decltype(z.first);
-  constexpr std::uint32_t kHere = EncodeShare<Code>::kHere;
+  constexpr std::uint32_t kRow = EncodeShare<Code>::kRow;
   std::uint32_t symbol;
   if constexpr (kSmall && !kOwn) {
     symbol = symbol_of_small(static_cast<std::uint32_t>(z.template at<kAt>()));
@@ -169,16 +134,15 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
     if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
   }
   if constexpr (kOwn) {
-    return addresses.first + (first_table * kHere + symbol) * addresses.stride;
+    return addresses.first + (first_table * kRow + symbol) * addresses.stride;
   } else {
     constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
     const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
     if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
-      return addresses.all + load_table_half(addresses.by_sum + 2 * static_cast<std::uint32_t>(a + b)) +
-             symbol * sizeof(DeviceEntry);
+      return load_table(addresses.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
     const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
                               (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
-    return addresses.first + (table_of(sum) * kHere + symbol) * addresses.stride;
+    return addresses.first + (table_of(sum) * kRow + symbol) * addresses.stride;
   }
 }
 
@@ -193,7 +157,8 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
   };
   const std::uint32_t a3 = address(std::integral_constant<int, 3>{}), a2 = address(std::integral_constant<int, 2>{}),
                       a1 = address(std::integral_constant<int, 1>{}), a0 = address(std::integral_constant<int, 0>{});
-  const DeviceEntry e3 = load_entry(a3), e2 = load_entry(a2), e1 = load_entry(a1), e0 = load_entry(a0);
+  const DeviceEntry e3 = load_entry(a3), e2 = load_entry(a2), e1 = load_entry(a1);
+  DeviceEntry e0 = load_entry(a0);
   using Code = decltype(z.first);
   const Code z3 = z.template at<kAt + 3>(), z2 = z.template at<kAt + 2>(), z1 = z.template at<kAt + 1>(),
              z0 = kStarts ? z.first : z.template at<kAt>();
@@ -210,14 +175,13 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddre
   }
   encode_step(e0, z0, end, coder);
 }
-// encode_four(), and to `full` the lanes that must begin with kLowestState.
+// encode_four(), and to `at_first` the state before the four steps that write the first word.
 template <int kAt, int S, bool kFirst, class Residuals>
-__device__ __forceinline__ void encode_checked(const Residuals& z, const EntryAddresses& addresses,
-                                               std::uint32_t first_table, const TableOfSum& table_of,
-                                               std::uint16_t* end, LaneCoder& coder, std::uint32_t& full) {
-  const LaneCoder before = coder;
+__device__ __forceinline__ void encode_noted(const Residuals& z, const EntryAddresses& addresses,
+                                             std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
+                                             LaneCoder& coder, std::uint32_t& at_first) {
+  at_first = coder.written == 0 ? coder.x : at_first;
   encode_four<kAt, S, kFirst>(z, addresses, first_table, table_of, end, coder);
-  full |= coder.low_at_first(before);
 }
 
 // Encodes a round backwards: each lane has the residuals of a block, block `index` of the tile. `first`: the tile's
@@ -226,7 +190,7 @@ template <std::uint32_t kWidth, class Code, int S>
 __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
                                              Code first, const EntryAddresses& addresses, std::uint32_t first_table,
                                              const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder,
-                                             std::uint32_t& full) {
+                                             std::uint32_t& at_first) {
   if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
     RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
     z.load(7, 1);
@@ -236,7 +200,7 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 #pragma unroll 1
     for (int four = 7; four > 0; --four) {
       ahead.load(max(four - 3, 0), 1);
-      encode_checked<4, S, false>(z, addresses, first_table, table_of, end, coder, full);
+      encode_noted<4, S, false>(z, addresses, first_table, table_of, end, coder, at_first);
       if constexpr (kWidth == kNoteWide) {
         z.from = static_cast<const Code*>(z.from) - 32 * 4;
       } else {
@@ -254,16 +218,16 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
     for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
       z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
     z.first = has_first ? first : z.template at<0>();
-    encode_checked<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
+    encode_noted<0, S, true>(z, addresses, first_table, table_of, end, coder, at_first);
   } else {
     RoundResiduals<kWidth, 32, Code> z(slot, index, active);
 #pragma unroll
     for (int four = 0; four < 8; ++four) z.load(four, four);
     z.first = has_first ? first : z.template at<0>();
     [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (encode_checked<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder, full), ...);
+      (encode_noted<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder, at_first), ...);
     }(std::make_integer_sequence<int, 7>{});
-    encode_checked<0, S, true>(z, addresses, first_table, table_of, end, coder, full);
+    encode_noted<0, S, true>(z, addresses, first_table, table_of, end, coder, at_first);
   }
 }
 
@@ -301,7 +265,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
   const auto lanes = static_cast<std::uint32_t>(
       warp_max(static_cast<int>(own.coding == kTileFlags ? kLaneCount : min(own.count, kLaneCount))));
   LaneCoder coder;
-  std::uint32_t full = lanes_from(lanes), known;  // lanes that begin with kLowestState
+  std::uint32_t full = lanes_from(lanes), known, at_first = 0;  // full: lanes that begin with kLowestState
 #pragma unroll 1
   do {
     known = full;
@@ -317,19 +281,20 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
         const std::uint32_t k = 32 * round + lane;
         const bool active = k < tile.count;
         const EntryAddresses addresses =
-            active ? EntryAddresses{entries, entries, sizeof(DeviceEntry), entries + Share::kByteSumsAt}
-                   : EntryAddresses{entries, entries + Share::kNeutralAt, 0, entries + Share::kNeutralSumAt};
-        const bool has_first = k == 0 && tile.first_coded;
+            active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + Share::kByteSumsAt}
+                   : EntryAddresses{entries + Share::kNeutralAt, 0, entries + Share::kNeutralSumAt};
+        const bool has_first = k == 0 && tile.first_coded, none = coder.written == 0;
         const std::uint32_t index = k + (tile.first_coded ? 0 : 1);
         if (tile.width == kNoteBytes)
           encode_round<kNoteBytes, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
-                                            table_of, end, coder, full);
+                                            table_of, end, coder, at_first);
         else if (tile.width == kNoteHalves)
           encode_round<kNoteHalves, Code, S>(from, index, active, has_first, tile.first_residual, addresses,
-                                             first_table, table_of, end, coder, full);
+                                             first_table, table_of, end, coder, at_first);
         else
           encode_round<kNoteWide, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
-                                           table_of, end, coder, full);
+                                           table_of, end, coder, at_first);
+        if (none && coder.written != 0) full |= __ballot_sync(kAllLanes, at_first < kLowestState);
       }
       if (full == known && __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
         const LaneCoder before = coder;
@@ -377,17 +342,17 @@ __global__ void __launch_bounds__(kSharing ? kSharingThreads<Code> : kRansThread
   auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
   for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kHere; i += blockDim.x) {
     const EncodeEntry* const table = model.tables.entries + i / kHere * kSymbols;
-    entries[i] = device_encode_entry(table[i % kHere], i % kHere, table[kEscape]);
+    entries[i / kHere * Share::kRow + i % kHere] = device_encode_entry(table[i % kHere], i % kHere, table[kEscape]);
   }
   const std::uint32_t address = shared_address(shared_memory);
   const TableOfSum table_of(contexts);
   auto* const by_sum =
-      reinterpret_cast<std::uint16_t*>(reinterpret_cast<std::uint8_t*>(shared_memory) + Share::kByteSumsAt);
+      reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uint8_t*>(shared_memory) + Share::kByteSumsAt);
   for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
-    by_sum[sum] = static_cast<std::uint16_t>(table_of(sum) * kHere * sizeof(DeviceEntry));
+    by_sum[sum] = address + table_of(sum) * Share::kRow * static_cast<std::uint32_t>(sizeof(DeviceEntry));
   if (threadIdx.x == 0) {
-    entries[kMostTables * kHere] = kNeutralEntry;
-    by_sum[kByteSums] = static_cast<std::uint16_t>(Share::kNeutralAt);
+    entries[kMostTables * Share::kRow] = kNeutralEntry;
+    by_sum[kByteSums] = address + Share::kNeutralAt;
   }
   __syncthreads();
   for (std::uint32_t unit = first + threadIdx.x / 32 * step; unit < units;) {

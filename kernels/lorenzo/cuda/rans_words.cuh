@@ -18,11 +18,6 @@ __device__ __forceinline__ std::uint32_t load_table(std::uint32_t address) {
   asm("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
   return word;
 }
-__device__ __forceinline__ std::uint32_t load_table_half(std::uint32_t address) {
-  std::uint16_t half;
-  asm("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address));
-  return half;
-}
 __device__ __forceinline__ std::uint32_t load_half(std::uint32_t address) {
   std::uint16_t half;
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address));

@@ -103,12 +103,26 @@ __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool pre
                                                Space& space) {
   Code first = 0, second = 0;
   std::uint32_t cost = 0;
+  // the tile's first code costs nothing
+  const auto residual_at = [&](int i) -> Code { return i == 0 && threadIdx.x == 0 ? 0 : zigzag(d[i]); };
+  if constexpr (kEntropy) {
+    Code any = 0;
 #pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const Code residual = i == 0 && threadIdx.x == 0 ? 0 : zigzag(d[i]);  // the tile's first code costs nothing
-    if constexpr (kEntropy) {
-      cost += coded_width(residual);
-    } else {
+    for (int i = 0; i < 32; ++i) {
+      const Code residual = residual_at(i);
+      any |= residual;
+      cost += small_coded_width(static_cast<std::uint32_t>(residual));
+    }
+    cost -= 32 * kSmallWidthBase;
+    if (__any_sync(kAllLanes, any >> kSmallWidthBits != 0)) {
+      cost = 0;
+#pragma unroll
+      for (int i = 0; i < 32; ++i) cost += coded_width(residual_at(i));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      const Code residual = residual_at(i);
       second = max(second, min(first, residual));
       first = max(first, residual);
     }
