@@ -36,8 +36,8 @@ cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const auto kernel = sharing ? rans_encode_kernel<Code, S, true>
                       : rans  ? rans_encode_kernel<Code, S, false>
                               : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = rans ? EncodeShare<Code>::kBytes : 0;
   const std::uint64_t warps = static_cast<unsigned>(threads) / 32;
+  const std::size_t bytes = rans ? EncodeShare<Code>::kBytes + warps * sizeof(GroupTiles<Code>) : 0;
   unsigned resident = 0;
   PYF_CUDA_TRY(resident_blocks(kernel, threads, bytes, &resident));
   const unsigned blocks =

@@ -26,16 +26,40 @@ inline constexpr int kRansBlocks = sizeof(Code) == 8 ? 3 : 7;  // of a multiproc
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: the tables' entries, the neutral one, addresses of tables by the sum of two byte neighbours, that of
-// the neutral entry. Entries of a symbol in several tables are in different banks.
+// Shared memory: the tables' entries, the neutral one, those of flags, addresses of tables by the sum of two byte
+// neighbours, that of the neutral entry. Entries of a symbol in several tables are in different banks.
 inline constexpr std::uint32_t kByteSums = 512;
 template <class Code>
 struct EncodeShare {
   static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code)));
   static constexpr std::uint32_t kRow = kHere + 3;  // entries from table to table
   static constexpr std::uint32_t kNeutralAt = kMostTables * kRow * sizeof(DeviceEntry),
-                                 kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
-                                 kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kBytes = kNeutralSumAt + 4;
+                                 kFlagsAt = kNeutralAt + sizeof(DeviceEntry),
+                                 kByteSumsAt = kFlagsAt + 2 * kFlagContexts * sizeof(DeviceEntry),
+                                 kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kBytes = kNeutralSumAt + 16;
+  static_assert(kBytes % alignof(Code) == 0);  // GroupTiles of the warps follow
+};
+
+// The tiles of a warp's group, in shared memory: registers are needed for steps. One lane stores each.
+template <class Code>
+class GroupTiles {
+ public:
+  __device__ __forceinline__ void store(const LaneTile& own) {
+    const unsigned lane = threadIdx.x % 32;
+    facts_[lane] = own.coding | (own.flags & kNoteWidth) | (own.first_coded ? kFirstCoded : 0) | own.count << 8;
+    first_[lane] = static_cast<Code>(own.first_residual);
+  }
+  __device__ __forceinline__ std::uint32_t coding(std::uint32_t i) const { return facts_[i] & kNoteCoding; }
+  __device__ __forceinline__ std::uint32_t width(std::uint32_t i) const { return facts_[i] & kNoteWidth; }
+  __device__ __forceinline__ bool first_coded(std::uint32_t i) const { return (facts_[i] & kFirstCoded) != 0; }
+  __device__ __forceinline__ std::uint32_t count(std::uint32_t i) const { return facts_[i] >> 8; }
+  __device__ __forceinline__ Code first_residual(std::uint32_t i) const { return first_[i]; }
+
+ private:
+  static constexpr std::uint32_t kFirstCoded = 1u << 5;
+  static_assert((kNoteCoding & kNoteWidth) == 0 && (kNoteCoding | kNoteWidth) < kFirstCoded);
+  Code first_[kMostGroupTiles];
+  std::uint32_t facts_[kMostGroupTiles];
 };
 
 // The steps that follow a symbol, backwards: raw bits, and an escape's symbol.
@@ -231,39 +255,44 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
   }
 }
 
-// Encodes the flags of a tile's blocks, backwards.
-template <int S>
-__device__ __noinline__ LaneCoder encode_tile_flags(std::uint32_t frequencies, const TileBox& box,
-                                                    const std::uint32_t (&coded)[4], std::uint16_t* end,
-                                                    LaneCoder coder) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll 1
+// The entry of a block's flag, number `i` of those in shared memory: by the flag's context, then by the flag.
+__device__ __forceinline__ DeviceEntry flag_entry(std::uint32_t frequencies, std::uint32_t i) {
+  const std::uint32_t of = frequencies >> 10 * (i / 2) & (kFrequencySum - 1);
+  const EncodeEntry entry = i % 2 != 0 ? encode_entry(of, 0) : encode_entry(kFrequencySum - of, of);
+  return device_encode_entry(entry, 0, entry);
+}
+
+// Encodes the flags of a tile's blocks, backwards: a lane has four blocks, and bit k of `coded` is the flag of block k.
+template <class Code, int S>
+__device__ __forceinline__ void encode_tile_flags(std::uint32_t entries, const TileBox& box, std::uint32_t coded,
+                                                  std::uint16_t* end, LaneCoder& coder) {
+  using Share = EncodeShare<Code>;
+#pragma unroll
   for (unsigned step = 4; step-- > 0;) {
-    const std::uint32_t b = 4 * lane + step;
-    const bool active = is_present<S>(box, b), has_before = step > 0 && is_present<S>(box, b - 1);
-    const std::uint32_t word = coded[0] * (lane / 8 == 0) + coded[1] * (lane / 8 == 1) + coded[2] * (lane / 8 == 2) +
-                               coded[3] * (lane / 8 == 3);
-    const bool is_coded = (word >> b % 32 & 1) != 0, before = has_before && (word >> (b - 1) % 32 & 1) != 0;
-    const std::uint32_t of = frequencies >> 10 * flag_context(has_before, before) & (kFrequencySum - 1);
-    coder.spill(end, active && must_spill(coder.x, is_coded ? of : kFrequencySum - of, 0));
-    if (active) coder.x = encode_flag(coder.x, of, is_coded);
+    const std::uint32_t b = 4 * (threadIdx.x % 32) + step;
+    const bool has_before = step > 0 && is_present<S>(box, b - 1);
+    const std::uint32_t context = flag_context(has_before, step > 0 && (coded >> (step - 1) & 1) != 0),
+                        i = 2 * context + (coded >> step & 1);
+    const std::uint32_t at = is_present<S>(box, b) ? Share::kFlagsAt + i * sizeof(DeviceEntry) : Share::kNeutralAt;
+    encode_step(load_entry(entries + at), Code{0}, end, coder);
   }
-  return coder;
 }
 
 template <class Code, int S>
 __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint32_t chunk, std::uint32_t unit,
                                               std::uint32_t group_tiles, std::uint32_t entries,
                                               std::uint32_t first_table, const TableOfSum& table_of,
-                                              std::uint32_t frequencies) {
+                                              GroupTiles<Code>& tiles) {
   using Share = EncodeShare<Code>;
   const unsigned lane = threadIdx.x % 32;
   const GroupSpan span = group_span(job.base.tiles, group_tiles, unit);
-  const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
+  __syncwarp();  // the tiles of the group before have been read
+  tiles.store(finish_tiles<Code, S>(job, chunk, span));
+  __syncwarp();
   const std::size_t slot = std::size_t{chunk} * job.slots + static_cast<std::uint32_t>(span.first);
   auto* const end = reinterpret_cast<std::uint16_t*>(job.streams + (slot + span.count) * stream_slot(sizeof(Code)));
   const auto lanes = static_cast<std::uint32_t>(
-      warp_max(static_cast<int>(own.coding == kTileFlags ? kLaneCount : min(own.count, kLaneCount))));
+      warp_max(static_cast<int>(tiles.coding(lane) == kTileFlags ? kLaneCount : min(tiles.count(lane), kLaneCount))));
   LaneCoder coder;
   std::uint32_t full = lanes_from(lanes), known, at_first = 0;  // full: lanes that begin with kLowestState
 #pragma unroll 1
@@ -273,42 +302,42 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
     __syncwarp();  // words of the last try are written before others replace them
 #pragma unroll 1
     for (std::uint32_t i = span.count; i-- > 0 && full == known;) {
-      const StreamTile<Code> tile(own, i);
-      if (tile.count == 0) continue;
+      const std::uint32_t count = tiles.count(i), width = tiles.width(i);
+      if (count == 0) continue;
       const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
 #pragma unroll 1
-      for (std::uint32_t round = (tile.count + 31) / 32; round-- > 0 && full == known;) {
+      for (std::uint32_t round = (count + 31) / 32; round-- > 0 && full == known;) {
         const std::uint32_t k = 32 * round + lane;
-        const bool active = k < tile.count;
+        const bool active = k < count;
         const EntryAddresses addresses =
             active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + Share::kByteSumsAt}
                    : EntryAddresses{entries + Share::kNeutralAt, 0, entries + Share::kNeutralSumAt};
-        const bool has_first = k == 0 && tile.first_coded, none = coder.written == 0;
-        const std::uint32_t index = k + (tile.first_coded ? 0 : 1);
-        if (tile.width == kNoteBytes)
-          encode_round<kNoteBytes, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
-                                            table_of, end, coder, at_first);
-        else if (tile.width == kNoteHalves)
-          encode_round<kNoteHalves, Code, S>(from, index, active, has_first, tile.first_residual, addresses,
+        const bool has_first = k == 0 && tiles.first_coded(i), none = coder.written == 0;
+        const std::uint32_t index = k + (tiles.first_coded(i) ? 0 : 1);
+        if (width == kNoteBytes)
+          encode_round<kNoteBytes, Code, S>(from, index, active, has_first, tiles.first_residual(i), addresses,
+                                            first_table, table_of, end, coder, at_first);
+        else if (width == kNoteHalves)
+          encode_round<kNoteHalves, Code, S>(from, index, active, has_first, tiles.first_residual(i), addresses,
                                              first_table, table_of, end, coder, at_first);
         else
-          encode_round<kNoteWide, Code, S>(from, index, active, has_first, tile.first_residual, addresses, first_table,
-                                           table_of, end, coder, at_first);
+          encode_round<kNoteWide, Code, S>(from, index, active, has_first, tiles.first_residual(i), addresses,
+                                           first_table, table_of, end, coder, at_first);
         if (none && coder.written != 0) full |= __ballot_sync(kAllLanes, at_first < kLowestState);
       }
-      if (full == known && __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
+      if (full == known && tiles.coding(i) == kTileFlags) {
         const LaneCoder before = coder;
-        std::uint32_t coded[4];
-#pragma unroll
-        for (int w = 0; w < 4; ++w) coded[w] = __shfl_sync(kAllLanes, own.coded[w], static_cast<int>(i));
-        coder = encode_tile_flags<S>(frequencies, box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + i),
-                                     coded, end, coder);
+        const std::uint32_t coded = job.notes[slot + i].coded[lane / 8] >> lane % 8 * 4;
+        encode_tile_flags<Code, S>(entries, box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + i), coded,
+                                   end, coder);
         full |= coder.low_at_first(before);
       }
     }
   } while (full != known);
-  const GroupHead head = group_head(span.count, list_bytes(own.coding, own.count, false), own.special_words);
-  const bool any = __any_sync(kAllLanes, own.count != 0 || own.special_words != 0);
+  const std::uint32_t special_words = lane < span.count ? job.notes[slot + lane].special_words : 0;
+  const GroupHead head =
+      group_head(span.count, list_bytes(tiles.coding(lane), tiles.count(lane), false), special_words);
+  const bool any = __any_sync(kAllLanes, tiles.count(lane) != 0 || special_words != 0);
   const auto stream_bytes = static_cast<std::uint32_t>(2 * coder.written);
   // the states go in front of the stream, beyond the reach of the first tile's special part
   std::uint32_t state_words = 0;
@@ -337,9 +366,9 @@ __global__ void __launch_bounds__(kSharing ? kSharingThreads<Code> : kRansThread
   const std::uint32_t first = kSharing ? blockIdx.x : blockIdx.x * warps, step = kSharing ? gridDim.x : 1;
   if (first >= units) return;
   const Contexts contexts = model.tables.contexts;
-  const std::uint32_t frequencies = flag_word(model.model);
   constexpr std::uint32_t kHere = Share::kHere;
   auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
+#pragma unroll 4
   for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kHere; i += blockDim.x) {
     const EncodeEntry* const table = model.tables.entries + i / kHere * kSymbols;
     entries[i / kHere * Share::kRow + i % kHere] = device_encode_entry(table[i % kHere], i % kHere, table[kEscape]);
@@ -350,13 +379,17 @@ __global__ void __launch_bounds__(kSharing ? kSharingThreads<Code> : kRansThread
       reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uint8_t*>(shared_memory) + Share::kByteSumsAt);
   for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
     by_sum[sum] = address + table_of(sum) * Share::kRow * static_cast<std::uint32_t>(sizeof(DeviceEntry));
+  if (threadIdx.x < 2 * kFlagContexts)
+    entries[Share::kFlagsAt / sizeof(DeviceEntry) + threadIdx.x] = flag_entry(flag_word(model.model), threadIdx.x);
   if (threadIdx.x == 0) {
     entries[kMostTables * Share::kRow] = kNeutralEntry;
     by_sum[kByteSums] = address + Share::kNeutralAt;
   }
+  auto* const tiles =
+      reinterpret_cast<GroupTiles<Code>*>(reinterpret_cast<std::uint8_t*>(shared_memory) + Share::kBytes);
   __syncthreads();
   for (std::uint32_t unit = first + threadIdx.x / 32 * step; unit < units;) {
-    encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
+    encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, tiles[threadIdx.x / 32]);
     const std::uint32_t more = threadIdx.x % 32 == 0 ? atomicAdd(&job.more_units[chunk], 1) : 0;
     unit = gridDim.x * warps + __shfl_sync(kAllLanes, more, 0);
   }
