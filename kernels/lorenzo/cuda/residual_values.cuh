@@ -8,6 +8,7 @@
 
 #include "lorenzo/cuda/params.cuh"
 #include "lorenzo/cuda/rans_residuals.cuh"
+#include "stages/cuda/loaded.cuh"
 #include "stages/cuda/packed/decode.cuh"
 
 namespace pyfilter::cuda {
@@ -64,7 +65,10 @@ __global__ void __launch_bounds__(kThreads, kResidualValueBlocks<sizeof(typename
   const DecodeFrame frame = base.frame(index);
   const std::size_t slot = residual_slot_of(job, index, tile);
   const TileResiduals here = job.residual_tiles[slot];
-  if (*frame.fault != 0 || here.verbatim != 0) return;  // in all threads
+  // looked at when residuals are on their way, too; volumes have no register to keep it
+  std::uint32_t fault = *frame.fault;
+  if constexpr (S != kVolume) use_from_here(fault);
+  if (S == kVolume && (fault != 0 || here.verbatim != 0)) return;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const TileBox box = box_of<S>(base.grid, tile);
   std::uint32_t own = 0, before_own = 0;
@@ -83,6 +87,7 @@ __global__ void __launch_bounds__(kThreads, kResidualValueBlocks<sizeof(typename
 #pragma unroll
     for (int i = 0; i < 32; ++i) z[i] = 0;
   }
+  if (fault != 0 || here.verbatim != 0) return;  // in all threads; any residuals are in the slot
   if (threadIdx.x == 0) z[0] = static_cast<Code>(here.first) + Map::kBias;
   packed_sums<S>(static_cast<int>(order_of(frame)), z, before, space.faces);
   const Map map = decoding_map<Map>(frame);

@@ -130,7 +130,8 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   // a thread's positions are whole blocks, rows of blocks or slabs apart, so arena offsets add up
   const unsigned offset = arena_offset<S, Value>(0, row0, x);
   const std::uint64_t slab = g.nx * g.ny, column = box.first + (kWhole ? x : min(x, box.inx - 1)),
-                      first = column + (kWhole ? row0 * g.nx : 0), row_step = kRowStep * g.nx;
+                      first = column + (kWhole ? row0 : min(row0, box.iny - 1)) * g.nx, row_step = kRowStep * g.nx;
+  std::uint64_t index = first, slab_first = first;  // of the next value, in tiles that are not whole
 #pragma unroll(kWhole&& S != kVolume ? 32 : 8)  // volumes: all at once would take too many registers
   for (unsigned i = 0; i < 4096 / kThreads; ++i) {
     if constexpr (S == kChain) {
@@ -142,11 +143,18 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
     } else {
       const unsigned steps = i % kPerSlab, y = row0 + steps * kRowStep, z = i / kPerSlab,
                      to = offset + arena_offset<S, Value>(z, steps * kRowStep, 0);
-      if constexpr (kWhole)
+      if constexpr (kWhole) {
         visit(i % kBatch, to, first + steps * row_step + z * slab, true);
-      else
-        visit(i % kBatch, to, column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab,
-              x < box.inx && y < box.iny && z < box.inz);
+      } else {
+        visit(i % kBatch, to, index, x < box.inx && y < box.iny && z < box.inz);
+        // on to the next row, or to the next slab's first, up to the last one inside
+        if (steps + 1 < kPerSlab) {
+          index += std::uint64_t{min(y + kRowStep, box.iny - 1) - min(y, box.iny - 1)} * g.nx;
+        } else {
+          slab_first += z + 1 < box.inz ? slab : 0;
+          index = slab_first;
+        }
+      }
     }
     if (i % kBatch == kBatch - 1) flush();
   }
@@ -212,6 +220,15 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   if (S != kVolume && is_whole<S>(box) && start == 0 && stop >= g.values) {
     for_tile_values<S, Value, true>(
         g, box, [&](unsigned, unsigned offset, std::uint64_t index, bool) { to[index] = value(offset); }, [] {});
+    return;
+  }
+  if (S == kPlane && start == 0 && stop >= g.values) {
+    for_tile_values<S, Value, false>(
+        g, box,
+        [&](unsigned, unsigned offset, std::uint64_t index, bool inside) {
+          if (inside) to[index] = value(offset);
+        },
+        [] {});
     return;
   }
   for_tile_values<S, Value, false>(
