@@ -98,7 +98,7 @@ KFN std::uint32_t coded_width(Code residual) {
   const auto real = static_cast<float>(static_cast<std::int32_t>(capped));
   return capped != 0 ? (std::bit_cast<std::uint32_t>(real) >> 23) - 126 : 0;
 }
-// coded_width() for residuals below 2^23, plus 126: the exponent of residual + 1/2, which an addition makes of its bits.
+// coded_width() for residuals below 2^23, plus 126: the exponent of residual + 1/2, made by an addition.
 inline constexpr std::uint32_t kSmallWidthBits = 23, kSmallWidthBase = 126;
 KFN std::uint32_t small_coded_width(std::uint32_t residual) {
   const float real = std::bit_cast<float>(residual | 0x4B000000u) - 8388607.5f;  // 2^23 + residual - (2^23 - 1/2)

@@ -131,7 +131,8 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   const unsigned offset = arena_offset<S, Value>(0, row0, x);
   const std::uint64_t slab = g.nx * g.ny, column = box.first + (kWhole ? x : min(x, box.inx - 1)),
                       first = column + (kWhole ? row0 : min(row0, box.iny - 1)) * g.nx, row_step = kRowStep * g.nx;
-  std::uint64_t index = first, slab_first = first;  // of the next value, in tiles that are not whole
+  // of the next value, in tiles that are not whole
+  std::uint64_t index = first, slab_first = first;
 #pragma unroll(kWhole&& S != kVolume ? 32 : 8)  // volumes: all at once would take too many registers
   for (unsigned i = 0; i < 4096 / kThreads; ++i) {
     if constexpr (S == kChain) {
