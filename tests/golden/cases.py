@@ -17,12 +17,18 @@ import pyfilter
 from .adaptive_cases import adaptive_cases, parts_cases, update_cases
 from .fields import TILE, lattice, missing, mixed_tiles, noise, signed, specials, spiky, swell, waves, with_bits
 from .golden_case import GoldenCase
-from .type_cases import bool_cases, complex_cases, half_cases
+from .type_cases import bool_cases, bounded_half_cases, complex_cases, half_cases
 
 FOLDER = Path(__file__).resolve().parent
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 SHAPES = {1: (130,), 2: (11, 19), 3: (5, 6, 9)}
 PREDICTED = {"chain": (150,), "lorenzo2d": (13, 17), "lorenzo3d": (5, 6, 9), "columns": (70, 3)}
+
+#: small chunks that have another predictor by the entropy of their residuals than by the widths of these
+CHOSEN_OTHERWISE = (
+    *(f"lorenzo_f2_{what}" for what in ("big_endian", "pointwise")),
+    *(f"adaptive_f2_{what}" for what in ("absolute", "big_endian", "pointwise")),
+)
 
 #: cases whose frame our encoder no longer writes (it still decodes): the release since which, and why
 ENCODED_DIFFERENTLY: dict[str, str] = {
@@ -41,6 +47,7 @@ ENCODED_DIFFERENTLY: dict[str, str] = {
         ),
         "0.1.0: frames that are written as lorenzo have states of as many bits as they need",
     ),
+    **dict.fromkeys(CHOSEN_OTHERWISE, "0.1.0: predictors of lorenzo are chosen by the entropy of residuals"),
 }
 
 
@@ -340,10 +347,18 @@ def progressive_again() -> Iterator[GoldenCase]:
             yield GoldenCase(f"{case.name}_by_next", case.values, case.codec, case.fill)
 
 
+def halves_again() -> Iterator[GoldenCase]:
+    """Those whose predictor is chosen otherwise now."""
+    for case in bounded_half_cases(waves((70,), "f4").astype("f2")):
+        if case.name in CHOSEN_OTHERWISE:
+            yield GoldenCase(f"{case.name}_by_entropy", case.values, case.codec, case.fill)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
         *update_cases(), *adaptive_cases(), *parts_cases(), *complex_cases(), *bool_cases(), *half_cases(),
+        *halves_again(),
     ]  # fmt: skip

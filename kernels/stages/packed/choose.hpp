@@ -11,6 +11,7 @@
 #include "core/target.hpp"
 #include "core/tile_shape.hpp"
 #include "core/types.hpp"
+#include "stages/count_log.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/plan.hpp"
 
@@ -56,11 +57,11 @@ inline void find_candidates(const Request& request, bool (&open)[kCandidates]) {
 }
 
 // The number of sampled values. Every candidate is tried on the tiles around the same values, spread over the chunk by
-// the golden ratio. In front of an entropy coder small chunks get twice as many samples: the slower coder hides their
-// cost.
+// the golden ratio. In front of an entropy coder small chunks get more samples, since the slower coder hides their
+// cost, and large ones fewer.
 KFN std::uint64_t sample_count(std::uint64_t values, bool entropy = false) {
   const std::uint64_t tiles = values / 4096;
-  if (entropy && tiles < 128) return tiles < 8 ? tiles + 1 : tiles < 32 ? 8 : tiles / 4;
+  if (entropy) return tiles < 8 ? tiles + 1 : tiles < 32 ? 8 : tiles < 64 ? tiles / 4 : 16;
   if (tiles < 32) return tiles < 4 ? tiles + 1 : 4;
   return tiles < 256 ? tiles / 8 : 32;
 }
@@ -90,8 +91,8 @@ KFN std::uint32_t block_cost(Code widest, Code second, bool exceptions) {
   const auto split = 32 * static_cast<std::uint32_t>(bit_width(second)) + kExceptionCost;
   return exceptions && split < plain ? split : plain;
 }
-// The cost of a block in front of an entropy coder: the bits of its residuals, plus half a bit each unless all are 0.
-// The width is a binary32's exponent, which vectorises; the comparison needs no exact number.
+// In front of an entropy coder: the width of a residual, at most 31. It is a binary32's exponent, which vectorises; the
+// comparison of predictors needs no exact number.
 template <class Code>
 KFN std::uint32_t coded_width(Code residual) {
   const Code capped = residual < Code{1} << 30 ? residual : Code{1} << 30;
@@ -104,7 +105,30 @@ KFN std::uint32_t small_coded_width(std::uint32_t residual) {
   const float real = std::bit_cast<float>(residual | 0x4B000000u) - 8388607.5f;  // 2^23 + residual - (2^23 - 1/2)
   return std::bit_cast<std::uint32_t>(real) >> 23;
 }
-KFN std::uint32_t coded_block_cost(std::uint32_t bits) { return bits == 0 ? 0 : bits + 16; }
+
+// The residuals of a block in one word: the sum of their widths, from bit 14 on how many are not 0, from bit 20 on how
+// many exceed 1.
+inline constexpr std::uint32_t kNonzeroAt = 14, kAboveOneAt = 20;
+KFN std::uint32_t width_note(std::uint32_t width) {
+  return width + (width > 0 ? 1u << kNonzeroAt : 0) + (width > 1 ? 1u << kAboveOneAt : 0);
+}
+// Sums over the blocks of a tile that are not all zero; others cost next to nothing.
+struct CodedSums {
+  std::uint32_t blocks = 0, widths = 0, nonzero = 0, above_one = 0;
+
+  KFN void add(std::uint32_t block) {
+    blocks += block != 0 ? 1 : 0;
+    widths += block & ((1u << kNonzeroAt) - 1);
+    nonzero += block >> kNonzeroAt & 63;
+    above_one += block >> kAboveOneAt;
+  }
+  // Bits of the tile: the entropy of zeros, ones and larger residuals, and all but the first bit of the latter.
+  KFN std::uint64_t bits() const {
+    const auto term = [](std::uint64_t count) { return count != 0 ? count * log2_of_count(count) : 0; };
+    const std::uint64_t all = std::uint64_t{32} * blocks;
+    return (term(all) - term(all - nonzero) - term(nonzero - above_one) - term(above_one)) / kLogOne + widths - nonzero;
+  }
+};
 
 // Bits of a tile, scaled from its `inside` values to 4096. They are the blocks' bits, the planes of widths between the
 // narrowest and the widest, and the head.

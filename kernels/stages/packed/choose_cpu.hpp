@@ -18,12 +18,12 @@
 
 PYF_BEGIN_TARGET
 
-// coded_block_cost() of a block's differences.
+// A block's differences for CodedSums.
 template <class Code>
-KFN std::uint64_t coded_cost(const Code (&difference)[32]) {
-  std::uint32_t bits = 0;
-  for (const Code d : difference) bits += coded_width(zigzag(d));
-  return coded_block_cost(bits);
+KFN std::uint32_t width_notes(const Code (&difference)[32]) {
+  std::uint32_t notes = 0;
+  for (const Code d : difference) notes += width_note(coded_width(zigzag(d)));
+  return notes;
 }
 
 template <class Code>
@@ -147,15 +147,16 @@ template <int S, class Code>
     tile_differences<S>(order, present_rows<S>(box), s.codes.data(), s.differences);
   }
   s.differences[0] = 0;
-  std::uint64_t bits = 0;
   if (plan.entropy) {
+    CodedSums sums;
     for (const std::uint32_t b : present_blocks<S>(box)) {
       alignas(64) Code d[32];
       take_block<S>(s.differences, b, d);
-      bits += coded_cost(d);
+      sums.add(width_notes(d));
     }
-    return bits * 4096 / inside;
+    return sums.bits() * 4096 / inside;
   }
+  std::uint64_t bits = 0;
   std::uint32_t narrowest = 255, widest = 0;
   WidestTwo<Code, 1024> found;
   const int shift = wrap_shift(plan);

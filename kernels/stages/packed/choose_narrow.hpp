@@ -15,25 +15,29 @@ PYF_BEGIN_TARGET
 // Codes with this many bits and a sign have small differences along three axes.
 inline constexpr int kSmallBits = 17;
 
-// Adds coded_width() of the differences' zigzag numbers, plus kWidthBias. kSmall: differences are below 2^21; then |d +
-// 1/4| is exact as a float, and its exponent plus 2 is the width.
+// Adds width_note() of the differences' zigzag numbers, widths plus kWidthBias. kSmall: differences are below 2^21;
+// then |d + 1/4| is exact as a float, and its exponent plus 2 is the width.
 template <bool kSmall>
 inline constexpr std::uint32_t kWidthBias = kSmall ? 125 : 0;
 template <bool kSmall>
-KFN void add_widths(const Words& difference, Words& widths) {
+KFN void add_widths(const Words& difference, Words& notes) {
   using Floats [[gnu::vector_size(sizeof(Words))]] = float;
   using Integers [[gnu::vector_size(sizeof(Words))]] = std::int32_t;
+  constexpr std::int32_t kZero = kWidthBias<kSmall>;
+  Words width;
   if constexpr (kSmall) {
     const Floats real = __builtin_convertvector((Integers)difference, Floats) + 0.25f;
-    widths += ((Words)real & 0x7FFFFFFFu) >> 23;
+    width = ((Words)real & 0x7FFFFFFFu) >> 23;
   } else {
     const Words limit = Words{} + (1u << 30);
     Words z;
     zigzag_words(difference, z);
     const Words capped = z < limit ? z : limit;
     const Words exponent = (Words) __builtin_convertvector((Integers)capped, Floats) >> 23;
-    widths += (exponent - 126) & (Words)(capped != 0);
+    width = (exponent - 126) & (Words)(capped != 0);
   }
+  notes += width + ((Words)((Integers)width > kZero) & 1u << kNonzeroAt) +
+           ((Words)((Integers)width > kZero + 1) & 1u << kAboveOneAt);
 }
 KFN bool are_small(const Words& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
 KFN void note_code(const Words& code, Words& seen) { seen |= code + (1u << kSmallBits); }
@@ -61,13 +65,14 @@ struct NarrowCosts {
   static constexpr std::uint32_t kX = TileShape<S>::kX, kOrders = S == kVolume ? 3 : 2;
   // widths of incomplete blocks: by order, row of blocks, and position along x
   Words open[kOrders][S == kVolume ? 4 : 1][S == kPlane || S == kVolume ? kX / kHeldWords : 1];
-  std::uint64_t bits[4] = {};  // by order
-  Words seen{};                // OR of note_code() of all codes
+  CodedSums sums[4];  // by order
+  Words seen{};       // OR of note_code() of all codes
+
+  template <bool kSmall>
+  KFN void add(std::uint32_t order, std::uint32_t notes) {
+    sums[order].add(notes - 32 * kWidthBias<kSmall>);
+  }
 };
-template <bool kSmall>
-KFN std::uint64_t narrow_block_cost(std::uint32_t widths) {
-  return coded_block_cost(widths - 32 * kWidthBias<kSmall>);
-}
 
 // Adds a strip of a plane or a volume: differences of all orders, as in tile_differences(). The tile's first value has
 // no difference.
@@ -108,7 +113,7 @@ template <int S, bool kSmall>
         if constexpr (S == kPlane) {
           sum_fours(widths[order], sums);
           for (std::uint32_t k = 0; k < kHeldWords; k += 8)
-            if (present(x + k)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sums[k / 4] + sums[k / 4 + 1]);
+            if (present(x + k)) costs.template add<kSmall>(order + 1, sums[k / 4] + sums[k / 4 + 1]);
         } else {
           Words& open = costs.open[order][from / Tile::kBlockY][x / kHeldWords];
           if (strip % 2 == 0) {
@@ -118,7 +123,7 @@ template <int S, bool kSmall>
           const Words both = open + widths[order];
           sum_fours(both, sums);
           for (std::uint32_t k = 0; k < kHeldWords; k += 4)
-            if (present(x + k)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sums[k / 4]);
+            if (present(x + k)) costs.template add<kSmall>(order + 1, sums[k / 4]);
         }
       }
     }
@@ -142,8 +147,8 @@ template <int S, bool kSmall>
       add_widths<kSmall>(d, differences);
       if constexpr (S == kChain) add_widths<kSmall>(here, values);
     }
-    costs.bits[1] += narrow_block_cost<kSmall>(sum_of(differences));
-    if constexpr (S == kChain) costs.bits[0] += narrow_block_cost<kSmall>(sum_of(values));
+    costs.template add<kSmall>(1, sum_of(differences));
+    if constexpr (S == kChain) costs.template add<kSmall>(0, sum_of(values));
   }
   costs.seen = seen;
 }
@@ -163,7 +168,7 @@ template <int S, bool kSmall, class Code>
         else
           add_run<S, kSmall>(box, strip, space, costs);
       });
-  if (narrow) std::memcpy(bits, costs.bits, sizeof bits);
+  for (int order = 0; order < 4 && narrow; ++order) bits[order] = costs.sums[order].bits();
   if (kSmall && narrow) small = are_small(costs.seen);
   return narrow;
 }

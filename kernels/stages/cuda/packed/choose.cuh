@@ -43,7 +43,8 @@ struct SampleSpace {
   alignas(16) std::uint8_t arena[kPackedArenaBytes<T>];
   Faces<S, typename FloatTraits<T>::Code> faces;
   TileBox box;
-  std::uint32_t bits[4], narrowest[4], widest[4];
+  std::uint32_t bits[4], narrowest[4], widest[4];  // in front of an entropy coder bits are sums of widths
+  std::uint32_t nonzero[4], above_one[4], blocks[4];
 };
 
 // Values in the arena -> codes, as sample_runs() on the CPU: runs are 32 positions of the tile's row order, a lane
@@ -97,42 +98,66 @@ __device__ __forceinline__ void sample_codes(const ChooseParams& job, const Chun
   read_packed_row<S>(arena, q);
 }
 
+// A block's differences of any size for CodedSums: few blocks have large ones.
+template <class Code>
+__device__ __noinline__ std::uint32_t width_notes(const Code* d) {
+  std::uint32_t notes = 0;
+#pragma unroll 1
+  for (int i = 0; i < 32; ++i) notes += width_note(coded_width(zigzag(d[i])));
+  return notes;
+}
+
 // Adds the cost of this thread's block of differences to those of an order.
 template <int S, bool kEntropy, class Code, class Space>
 __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool present, int order, const Code (&d)[32],
                                                Space& space) {
-  Code first = 0, second = 0;
-  std::uint32_t cost = 0;
   // the tile's first code costs nothing
   const auto residual_at = [&](int i) -> Code { return i == 0 && threadIdx.x == 0 ? 0 : zigzag(d[i]); };
   if constexpr (kEntropy) {
+    constexpr std::uint32_t kBase = kSmallWidthBase;
     Code any = 0;
+    std::uint32_t widths = 0, nonzero = 0, counted = 0;  // counted: ones, and twice those above
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       const Code residual = residual_at(i);
+      const std::uint32_t width = small_coded_width(static_cast<std::uint32_t>(residual));
       any |= residual;
-      cost += small_coded_width(static_cast<std::uint32_t>(residual));
+      widths += width;
+      nonzero += min(width, kBase + 1);
+      counted += min(width, kBase + 2);
     }
-    cost -= 32 * kSmallWidthBase;
+    CodedSums sums;
+    sums.add(present
+                 ? widths - 32 * kBase + ((nonzero - 32 * kBase) << kNonzeroAt) + ((counted - nonzero) << kAboveOneAt)
+                 : 0);
     if (__any_sync(kAllLanes, any >> kSmallWidthBits != 0)) {
-      cost = 0;
+      Code copy[32];  // in memory: registers are for the usual case
 #pragma unroll
-      for (int i = 0; i < 32; ++i) cost += coded_width(residual_at(i));
+      for (int i = 0; i < 32; ++i) copy[i] = i == 0 && threadIdx.x == 0 ? 0 : d[i];
+      const std::uint32_t notes = width_notes(copy);
+      sums = {};
+      sums.add(present ? notes : 0);
     }
+    // 32 lanes have at most 1024 residuals
+    const std::uint32_t all = warp_sum(sums.widths),
+                        counts = warp_sum(sums.nonzero | sums.above_one << 11 | sums.blocks << 22);
+    if (threadIdx.x % 32 != 0) return;
+    atomicAdd(&space.bits[order], all);
+    atomicAdd(&space.nonzero[order], counts & 2047);
+    atomicAdd(&space.above_one[order], counts >> 11 & 2047);
+    atomicAdd(&space.blocks[order], counts >> 22);
   } else {
+    Code first = 0, second = 0;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       const Code residual = residual_at(i);
       second = max(second, min(first, residual));
       first = max(first, residual);
     }
-  }
-  cost = !present ? 0 : kEntropy ? coded_block_cost(cost) : block_cost(first, second, job.exceptions);
-  const std::uint32_t bits = warp_sum(cost), widest = warp_max_u(cost / 32),
-                      narrowest = warp_min(present ? cost / 32 : 255);
-  if (threadIdx.x % 32 != 0) return;
-  atomicAdd(&space.bits[order], bits);
-  if constexpr (!kEntropy) {
+    const std::uint32_t cost = present ? block_cost(first, second, job.exceptions) : 0, bits = warp_sum(cost),
+                        widest = warp_max_u(cost / 32), narrowest = warp_min(present ? cost / 32 : 255);
+    if (threadIdx.x % 32 != 0) return;
+    atomicAdd(&space.bits[order], bits);
     atomicMin(&space.narrowest[order], narrowest);
     atomicMax(&space.widest[order], widest);
   }
@@ -147,6 +172,7 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, Sample
   if (threadIdx.x == 0) space.box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
   if (threadIdx.x < 4) {
     space.bits[threadIdx.x] = space.widest[threadIdx.x] = 0;
+    space.nonzero[threadIdx.x] = space.above_one[threadIdx.x] = space.blocks[threadIdx.x] = 0;
     space.narrowest[threadIdx.x] = 255;
   }
   __syncthreads();
@@ -177,8 +203,10 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, Sample
   for (int c = 0; c < kCandidates; ++c) {
     const Predictor p = predictor_at(c);
     if (p.tile_shape != S || !job.open[c]) continue;
+    const CodedSums sums = {space.blocks[p.order], space.bits[p.order], space.nonzero[p.order],
+                            space.above_one[p.order]};
     const std::uint64_t cost =
-        kEntropy ? std::uint64_t{space.bits[p.order]} * 4096 / inside
+        kEntropy ? sums.bits() * 4096 / inside
                  : tile_cost(space.bits[p.order], space.narrowest[p.order], space.widest[p.order], inside);
     atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(c)],
               static_cast<unsigned long long>(cost));
@@ -195,7 +223,8 @@ union SampleSpaces {
 
 // Grid dimensions: samples, tile shapes, chunks.
 template <class T, bool kEntropy>
-__global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ ChooseParams job) {
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 6 : 3)
+    sample_kernel(const __grid_constant__ ChooseParams job) {
   __shared__ SampleSpaces<T> space;
   const std::uint32_t chunk = job.first_chunk + blockIdx.z;
   if (job.plans[chunk].predictor == kNoPredictor) return;
