@@ -7,7 +7,7 @@ A case whose files are written must not change. Values: fields.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -340,25 +340,18 @@ def progressive_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("progressive_f4_big_endian", swapped, pyfilter.Progressive(psnr=80))
 
 
-def progressive_again() -> Iterator[GoldenCase]:
-    """Those whose tables have other errors now than in the files of old."""
-    for case in progressive_cases():
-        if case.name in ENCODED_DIFFERENTLY:
-            yield GoldenCase(f"{case.name}_by_next", case.values, case.codec, case.fill)
-
-
-def halves_again() -> Iterator[GoldenCase]:
-    """Those whose predictor is chosen otherwise now."""
-    for case in bounded_half_cases(waves((70,), "f4").astype("f2")):
-        if case.name in CHOSEN_OTHERWISE:
-            yield GoldenCase(f"{case.name}_by_entropy", case.values, case.codec, case.fill)
+def again(of: Iterable[GoldenCase], names: Container[str], suffix: str) -> Iterator[GoldenCase]:
+    """Those of ``names`` under a new name: their frames differ from the files of old."""
+    for case in of:
+        if case.name in names:
+            yield GoldenCase(f"{case.name}_{suffix}", case.values, case.codec, case.fill)
 
 
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
-        *particle_cases(), *progressive_cases(), *progressive_again(),
+        *particle_cases(), *progressive_cases(), *again(progressive_cases(), ENCODED_DIFFERENTLY, "by_next"),
         *update_cases(), *adaptive_cases(), *parts_cases(), *complex_cases(), *bool_cases(), *half_cases(),
-        *halves_again(),
+        *again(bounded_half_cases(waves((70,), "f4").astype("f2")), CHOSEN_OTHERWISE, "by_entropy"),
     ]  # fmt: skip

@@ -14,5 +14,9 @@ namespace pyfilter::cuda {
 inline unsigned blocks_each(unsigned resident, std::uint64_t wanted, std::uint32_t count) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, (resident + count - 1) / count));
 }
+// The same, but not more than run at once: the last would run alone.
+inline unsigned blocks_at_once(unsigned resident, std::uint64_t wanted, std::uint32_t count) {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, std::max(1u, resident / count)));
+}
 
 }  // namespace pyfilter::cuda

@@ -19,10 +19,8 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
   constexpr std::size_t kBytes = sizeof(CountSpace<Code>);
   const auto kernel = is_rans(job.coder) ? count_kernel<Code, S, true> : count_kernel<Code, S, false>;
   PYF_CUDA_TRY(resident_blocks(kernel, kThreads, kBytes, &resident));
-  const std::uint64_t wanted = (TileSample(job.base.tiles).count + 3) / 4;
-  // as many as run at once, not more: the last would run alone
-  const auto blocks = static_cast<unsigned>(
-      std::clamp<std::uint64_t>(resident / job.base.chunks, 1, std::max<std::uint64_t>(1, wanted)));
+  const TileSample sample(job.base.tiles);
+  const unsigned blocks = blocks_at_once(resident, (sample.count + 3) / 4, job.base.chunks);
   kernel<<<dim3(blocks, job.base.chunks), kThreads, kBytes, stream>>>(job);
   return cudaGetLastError();
 }

@@ -3,7 +3,6 @@
 // lorenzo/cpu/encode.hpp). Integer counts do not depend on the order of threads.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -17,7 +16,7 @@ namespace pyfilter::cuda {
 // A thread block's counts, in shared memory: of symbols that residuals of this width can have.
 template <class Code>
 struct CountSpace {
-  static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code)));
+  static constexpr std::uint32_t kHere = symbols_of_width(8 * sizeof(Code));
   std::uint32_t of[(kLevels + 1) * kHere];
   std::uint32_t flags[kFlagContexts][2], tiles;
   std::uint32_t codewords[kCodewords];

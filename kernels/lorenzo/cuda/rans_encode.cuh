@@ -3,7 +3,6 @@
 // with a lane for each block of a round. Streams are written backwards, from the end of their slot.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -31,7 +30,7 @@ inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 inline constexpr std::uint32_t kByteSums = 512;
 template <class Code>
 struct EncodeShare {
-  static constexpr std::uint32_t kHere = std::min(kSymbols, symbols_of_width(8 * sizeof(Code)));
+  static constexpr std::uint32_t kHere = symbols_of_width(8 * sizeof(Code));
   static constexpr std::uint32_t kRow = kHere + 3;  // entries from table to table
   static constexpr std::uint32_t kNeutralAt = kMostTables * kRow * sizeof(DeviceEntry),
                                  kFlagsAt = kNeutralAt + sizeof(DeviceEntry),
@@ -256,8 +255,8 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 }
 
 // The entry of a block's flag, number `i` of those in shared memory: by the flag's context, then by the flag.
-__device__ __forceinline__ DeviceEntry flag_entry(std::uint32_t frequencies, std::uint32_t i) {
-  const std::uint32_t of = frequencies >> 10 * (i / 2) & (kFrequencySum - 1);
+__device__ __forceinline__ DeviceEntry flag_entry(const EncodeTables& tables, std::uint32_t i) {
+  const std::uint32_t of = tables.flag_frequency[i / 2];
   const EncodeEntry entry = i % 2 != 0 ? encode_entry(of, 0) : encode_entry(kFrequencySum - of, of);
   return device_encode_entry(entry, 0, entry);
 }
@@ -380,7 +379,7 @@ __global__ void __launch_bounds__(kSharing ? kSharingThreads<Code> : kRansThread
   for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
     by_sum[sum] = address + table_of(sum) * Share::kRow * static_cast<std::uint32_t>(sizeof(DeviceEntry));
   if (threadIdx.x < 2 * kFlagContexts)
-    entries[Share::kFlagsAt / sizeof(DeviceEntry) + threadIdx.x] = flag_entry(flag_word(model.model), threadIdx.x);
+    entries[Share::kFlagsAt / sizeof(DeviceEntry) + threadIdx.x] = flag_entry(model.tables, threadIdx.x);
   if (threadIdx.x == 0) {
     entries[kMostTables * Share::kRow] = kNeutralEntry;
     by_sum[kByteSums] = address + Share::kNeutralAt;

@@ -112,6 +112,12 @@ inline constexpr std::uint32_t kNonzeroAt = 14, kAboveOneAt = 20;
 KFN std::uint32_t width_note(std::uint32_t width) {
   return width + (width > 0 ? 1u << kNonzeroAt : 0) + (width > 1 ? 1u << kAboveOneAt : 0);
 }
+template <class Code>
+KFN std::uint32_t width_notes(const Code (&difference)[32]) {
+  std::uint32_t notes = 0;
+  for (const Code d : difference) notes += width_note(coded_width(zigzag(d)));
+  return notes;
+}
 // Sums over the blocks of a tile that are not all zero; others cost next to nothing.
 struct CodedSums {
   std::uint32_t blocks = 0, widths = 0, nonzero = 0, above_one = 0;

@@ -18,14 +18,6 @@
 
 PYF_BEGIN_TARGET
 
-// A block's differences for CodedSums.
-template <class Code>
-KFN std::uint32_t width_notes(const Code (&difference)[32]) {
-  std::uint32_t notes = 0;
-  for (const Code d : difference) notes += width_note(coded_width(zigzag(d)));
-  return notes;
-}
-
 template <class Code>
 struct SampleScratch {
   alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values

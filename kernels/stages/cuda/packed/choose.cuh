@@ -98,13 +98,10 @@ __device__ __forceinline__ void sample_codes(const ChooseParams& job, const Chun
   read_packed_row<S>(arena, q);
 }
 
-// A block's differences of any size for CodedSums: few blocks have large ones.
+// width_notes() of differences of any size, which few blocks have.
 template <class Code>
-__device__ __noinline__ std::uint32_t width_notes(const Code* d) {
-  std::uint32_t notes = 0;
-#pragma unroll 1
-  for (int i = 0; i < 32; ++i) notes += width_note(coded_width(zigzag(d[i])));
-  return notes;
+__device__ __noinline__ std::uint32_t notes_of_large(const Code (&d)[32]) {
+  return width_notes(d);
 }
 
 // Adds the cost of this thread's block of differences to those of an order.
@@ -112,32 +109,31 @@ template <int S, bool kEntropy, class Code, class Space>
 __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool present, int order, const Code (&d)[32],
                                                Space& space) {
   // the tile's first code costs nothing
-  const auto residual_at = [&](int i) -> Code { return i == 0 && threadIdx.x == 0 ? 0 : zigzag(d[i]); };
+  const auto difference = [&](int i) -> Code { return i == 0 && threadIdx.x == 0 ? 0 : d[i]; };
   if constexpr (kEntropy) {
     constexpr std::uint32_t kBase = kSmallWidthBase;
     Code any = 0;
     std::uint32_t widths = 0, nonzero = 0, counted = 0;  // counted: ones, and twice those above
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-      const Code residual = residual_at(i);
+      const Code residual = zigzag(difference(i));
       const std::uint32_t width = small_coded_width(static_cast<std::uint32_t>(residual));
       any |= residual;
       widths += width;
       nonzero += min(width, kBase + 1);
       counted += min(width, kBase + 2);
     }
-    CodedSums sums;
-    sums.add(present
-                 ? widths - 32 * kBase + ((nonzero - 32 * kBase) << kNonzeroAt) + ((counted - nonzero) << kAboveOneAt)
-                 : 0);
+    std::uint32_t notes;
     if (__any_sync(kAllLanes, any >> kSmallWidthBits != 0)) {
       Code copy[32];  // in memory: registers are for the usual case
 #pragma unroll
-      for (int i = 0; i < 32; ++i) copy[i] = i == 0 && threadIdx.x == 0 ? 0 : d[i];
-      const std::uint32_t notes = width_notes(copy);
-      sums = {};
-      sums.add(present ? notes : 0);
+      for (int i = 0; i < 32; ++i) copy[i] = difference(i);
+      notes = notes_of_large(copy);
+    } else {
+      notes = widths - 32 * kBase + ((nonzero - 32 * kBase) << kNonzeroAt) + ((counted - nonzero) << kAboveOneAt);
     }
+    CodedSums sums;
+    sums.add(present ? notes : 0);
     // 32 lanes have at most 1024 residuals
     const std::uint32_t all = warp_sum(sums.widths),
                         counts = warp_sum(sums.nonzero | sums.above_one << 11 | sums.blocks << 22);
@@ -150,7 +146,7 @@ __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool pre
     Code first = 0, second = 0;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-      const Code residual = residual_at(i);
+      const Code residual = zigzag(difference(i));
       second = max(second, min(first, residual));
       first = max(first, residual);
     }

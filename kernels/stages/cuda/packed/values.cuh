@@ -217,13 +217,14 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   }
   to -= start;
   const auto value = [&](unsigned offset) { return *reinterpret_cast<const Value*>(arena + offset); };
+  const bool all_wanted = start == 0 && stop >= g.values;
   // volumes: their rows are short, and stores that come faster miss more half-written sectors in the L2 cache
-  if (S != kVolume && is_whole<S>(box) && start == 0 && stop >= g.values) {
+  if (S != kVolume && is_whole<S>(box) && all_wanted) {
     for_tile_values<S, Value, true>(
         g, box, [&](unsigned, unsigned offset, std::uint64_t index, bool) { to[index] = value(offset); }, [] {});
     return;
   }
-  if (S == kPlane && start == 0 && stop >= g.values) {
+  if (S == kPlane && all_wanted) {
     for_tile_values<S, Value, false>(
         g, box,
         [&](unsigned, unsigned offset, std::uint64_t index, bool inside) {
