@@ -70,16 +70,35 @@ constexpr TileBox tile_box(const Grid& g, std::uint64_t tile) {
           inside(g.nx - x, Extent::kX)};
 }
 
-// The tile that holds a value.
-template <int S>
-constexpr std::uint64_t tile_of_value(const Grid& g, std::uint64_t index) {
-  using Tile = TileShape<S>;
-  if constexpr (S == kChain) return index / Tile::kX;
-  const std::uint64_t row = index / g.nx, plane = row / g.ny;
-  const std::uint64_t slab = plane / g.nz * g.gz + plane % g.nz / Tile::kZ;
-  return (slab * g.gy + row % g.ny / Tile::kY) * g.gx + index % g.nx / Tile::kX;
-}
+// A quotient and what is left, in 32 bits where that suffices: GPUs divide 64 bits by a hundred instructions.
+struct Quotient {
+  std::uint64_t whole, rest;
 
+  constexpr Quotient(std::uint64_t a, std::uint64_t b) : whole(0), rest(0) {
+    if ((a | b) >> 32 == 0) {
+      const auto x = static_cast<std::uint32_t>(a), y = static_cast<std::uint32_t>(b);
+      whole = x / y;
+      rest = x % y;
+    } else {
+      whole = a / b;
+      rest = a % b;
+    }
+  }
+};
+// The box of the tile that holds a value.
+template <int S>
+constexpr TileBox tile_box_of_value(const Grid& g, std::uint64_t index) {
+  using Tile = TileShape<S>;
+  if constexpr (S == kChain) return tile_box<S>(g, index / Tile::kX);
+  const Quotient row(index, g.nx), plane(row.whole, g.ny), slab(plane.whole, g.nz);
+  const auto first = [](std::uint64_t at, std::uint32_t side) { return at / side * side; };
+  const std::uint64_t x = first(row.rest, Tile::kX), y = first(plane.rest, Tile::kY), z = first(slab.rest, Tile::kZ);
+  const auto inside = [](std::uint64_t left, std::uint32_t side) {
+    return left < side ? static_cast<std::uint32_t>(left) : side;
+  };
+  return {((slab.whole * g.nz + z) * g.ny + y) * g.nx + x, inside(g.nz - z, Tile::kZ), inside(g.ny - y, Tile::kY),
+          inside(g.nx - x, Tile::kX)};
+}
 // Whether a block is present: it has at least one value of the array.
 template <int S>
 constexpr bool is_present(const TileBox& box, std::uint32_t b) {

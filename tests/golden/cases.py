@@ -24,11 +24,13 @@ DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 SHAPES = {1: (130,), 2: (11, 19), 3: (5, 6, 9)}
 PREDICTED = {"chain": (150,), "lorenzo2d": (13, 17), "lorenzo3d": (5, 6, 9), "columns": (70, 3)}
 
-#: small chunks that have another predictor by the entropy of their residuals than by the widths of these
+#: small chunks that have another predictor by the entropy of their residuals than by the widths of these; one that has
+#: another by the entropy of magnitudes
 CHOSEN_OTHERWISE = (
     *(f"lorenzo_f2_{what}" for what in ("big_endian", "pointwise")),
     *(f"adaptive_f2_{what}" for what in ("absolute", "big_endian", "pointwise")),
 )
+CHOSEN_BY_MAGNITUDE = "lorenzo_f8_lorenzo2d_rans"
 
 #: cases whose frame our encoder no longer writes (it still decodes): the release since which, and why
 ENCODED_DIFFERENTLY: dict[str, str] = {
@@ -48,6 +50,7 @@ ENCODED_DIFFERENTLY: dict[str, str] = {
         "0.1.0: frames that are written as lorenzo have states of as many bits as they need",
     ),
     **dict.fromkeys(CHOSEN_OTHERWISE, "0.1.0: predictors of lorenzo are chosen by the entropy of residuals"),
+    CHOSEN_BY_MAGNITUDE: "0.1.0: by the entropy of the magnitudes of residuals, and of all signs together",
 }
 
 
@@ -351,6 +354,7 @@ def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
+        *again(lorenzo_cases(), {CHOSEN_BY_MAGNITUDE}, "by_magnitude"),
         *particle_cases(), *progressive_cases(), *again(progressive_cases(), ENCODED_DIFFERENTLY, "by_next"),
         *update_cases(), *adaptive_cases(), *parts_cases(), *complex_cases(), *bool_cases(), *half_cases(),
         *again(bounded_half_cases(waves((70,), "f4").astype("f2")), CHOSEN_OTHERWISE, "by_entropy"),

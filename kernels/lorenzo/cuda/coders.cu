@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(kPickThreads)
   const std::uint32_t chunk = blockIdx.x * kPickThreads + threadIdx.x;
   if (chunk >= job.base.chunks) return;
   const Predictor chosen =
-      predictor_at(best_candidate(pick.open, pick.bits + std::size_t{chunk} * kCandidates, pick.asked));
+      predictor_at(best_candidate(pick.open, pick.bits + std::size_t{chunk} * kCandidates, true, pick.asked));
   ChunkPlan& plan = job.plans[chunk];
   plan = pick.others[chunk];
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;

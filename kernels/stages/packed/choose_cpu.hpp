@@ -146,9 +146,9 @@ template <int S, class Code>
       take_block<S>(s.differences, b, d);
       sums.add(width_notes(d));
     }
-    return sums.bits() * 4096 / inside;
+    return sums.cost(inside);
   }
-  std::uint64_t bits = 0;
+  std::uint32_t bits = 0;
   std::uint32_t narrowest = 255, widest = 0;
   WidestTwo<Code, 1024> found;
   const int shift = wrap_shift(plan);
@@ -170,13 +170,12 @@ inline void sample_shape(const Request& request, const PackedPlan& plan, const A
                          std::uint64_t count, std::uint64_t sampled, const std::uint8_t* next_tile,
                          SampleScratch<Code>& s, PredictorCosts& costs) {
   const Grid grid = make_packed_grid(request.shape, count, S);
-  const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled));
+  const TileBox box = tile_box_of_value<S>(grid, sampled);
   std::uint64_t by_order[4];
   if (plan.entropy && map.of.narrow_rows != nullptr &&
       narrow_costs<S>(map, grid, values, box, next_tile, s.values, costs.small[S], by_order)) {
-    const std::uint32_t inside = box.inz * box.iny * box.inx;
     for (int c = 0; c < kCandidates; ++c)
-      if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order] * 4096 / inside;
+      if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order];
     return;
   }
   const void* const x = load_values<S>({map.of.value_bytes, grid, box, values, nullptr}, s.values);
@@ -211,8 +210,8 @@ inline void sample_predictors(const Request& request, const PackedPlan& plan, co
     const std::uint8_t* next_tile = nullptr;
     with_shape(shapes[last ? 0 : i + 1], [&]<int S>() {
       const Grid grid = make_packed_grid(request.shape, count, S);
-      const std::uint64_t tile = tile_of_value<S>(grid, sampled_value(count, last ? k + 1 : k));
-      next_tile = static_cast<const std::uint8_t*>(values) + tile_box<S>(grid, tile).first * map.of.value_bytes;
+      const std::uint64_t first = tile_box_of_value<S>(grid, sampled_value(count, last ? k + 1 : k)).first;
+      next_tile = static_cast<const std::uint8_t*>(values) + first * map.of.value_bytes;
     });
     with_shape(shapes[i], [&]<int S>() {
       sample_shape<S>(request, plan, map, values, count, sampled_value(count, k), next_tile, own, costs);

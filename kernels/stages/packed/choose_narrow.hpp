@@ -15,10 +15,10 @@ PYF_BEGIN_TARGET
 // Codes with this many bits and a sign have small differences along three axes.
 inline constexpr int kSmallBits = 17;
 
-// Adds width_note() of the differences' zigzag numbers, widths plus kWidthBias. kSmall: differences are below 2^21;
-// then |d + 1/4| is exact as a float, and its exponent plus 2 is the width.
+// Adds width_note() of differences, widths plus kWidthBias. kSmall: differences are below 2^21; then |d| + 1/2 is exact
+// as a float, and its exponent is the width.
 template <bool kSmall>
-inline constexpr std::uint32_t kWidthBias = kSmall ? 125 : 0;
+inline constexpr std::uint32_t kWidthBias = kSmall ? kSmallWidthBase : 0;
 template <bool kSmall>
 KFN void add_widths(const Words& difference, Words& notes) {
   using Floats [[gnu::vector_size(sizeof(Words))]] = float;
@@ -26,18 +26,17 @@ KFN void add_widths(const Words& difference, Words& notes) {
   constexpr std::int32_t kZero = kWidthBias<kSmall>;
   Words width;
   if constexpr (kSmall) {
-    const Floats real = __builtin_convertvector((Integers)difference, Floats) + 0.25f;
-    width = ((Words)real & 0x7FFFFFFFu) >> 23;
+    const Words real = (Words) __builtin_convertvector((Integers)difference, Floats) & 0x7FFFFFFFu;
+    width = (Words)((Floats)real + 0.5f) >> 23;
   } else {
-    const Words limit = Words{} + (1u << 30);
-    Words z;
-    zigzag_words(difference, z);
-    const Words capped = z < limit ? z : limit;
+    const Words limit = Words{} + (1u << 30), sign = (Words)((Integers)difference >> 31);
+    const Words magnitude = (difference ^ sign) - sign;
+    const Words capped = magnitude < limit ? magnitude : limit;
     const Words exponent = (Words) __builtin_convertvector((Integers)capped, Floats) >> 23;
     width = (exponent - 126) & (Words)(capped != 0);
   }
   notes += width + ((Words)((Integers)width > kZero) & 1u << kNonzeroAt) +
-           ((Words)((Integers)width > kZero + 1) & 1u << kAboveOneAt);
+           ((Words)((Integers)width > kZero + 1) & 1u << kAboveOneAt) + (difference >> 31 << kNegativeAt);
 }
 KFN bool are_small(const Words& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
 KFN void note_code(const Words& code, Words& seen) { seen |= code + (1u << kSmallBits); }
@@ -153,8 +152,8 @@ template <int S, bool kSmall>
   costs.seen = seen;
 }
 
-// Computes the bits of a tile's present blocks for each order. Returns false if codes are not narrow. kSmall: sets
-// `small`; if it becomes false, the bits are invalid.
+// Computes the cost of a tile's present blocks for each order. Returns false if codes are not narrow. kSmall: sets
+// `small`; if it becomes false, the costs are invalid.
 template <int S, bool kSmall, class Code>
 [[gnu::noinline]] inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values,
                                            const TileBox& box, const std::uint8_t* next_tile, void* copy, bool& small,
@@ -168,7 +167,7 @@ template <int S, bool kSmall, class Code>
         else
           add_run<S, kSmall>(box, strip, space, costs);
       });
-  for (int order = 0; order < 4 && narrow; ++order) bits[order] = costs.sums[order].bits();
+  for (int order = 0; order < 4 && narrow; ++order) bits[order] = costs.sums[order].cost(box.inz * box.iny * box.inx);
   if (kSmall && narrow) small = are_small(costs.seen);
   return narrow;
 }

@@ -58,7 +58,7 @@ void choose_predictor(const Request& request, const PackedPlan& plan, const void
     // without scratch memory all costs are 0, so the first candidate is chosen
     if (job.out_of_memory) std::fill_n(job.bits, kCandidates, 0);
   }
-  const Predictor best = predictor_at(best_candidate(open, job.bits, request.parameters[0]));
+  const Predictor best = predictor_at(best_candidate(open, job.bits, plan.entropy, request.parameters[0]));
   info.parameters[0] = best.tile_shape;
   info.parameters[2] = best.order;
 }

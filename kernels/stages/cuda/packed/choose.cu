@@ -15,7 +15,7 @@ static __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_
   const std::uint32_t chunk = blockIdx.x * kPickThreads + threadIdx.x;
   if (chunk >= job.chunks) return;
   const unsigned long long* const bits = job.bits + std::size_t{chunk} * kCandidates;
-  const Predictor chosen = predictor_at(best_candidate(job.open, bits, job.asked));
+  const Predictor chosen = predictor_at(best_candidate(job.open, bits, job.entropy, job.asked));
   ChunkPlan& plan = job.plans[chunk];
   if (plan.predictor == kNoPredictor) return;  // the chunk belongs to another codec
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;

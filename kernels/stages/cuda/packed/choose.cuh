@@ -32,7 +32,7 @@ struct ChooseParams {
   const std::uint8_t* values;
   std::uint64_t value_stride;
   ChunkPlan* plans;
-  unsigned long long* bits;  // kCandidates a chunk
+  unsigned long long* bits;  // kCandidates a chunk: costs
   Counters* counters;
   std::uint32_t* listed;  // chunks of each pass: `chunks` a pass, counters->packed_chunks of them valid
 };
@@ -44,7 +44,7 @@ struct SampleSpace {
   Faces<S, typename FloatTraits<T>::Code> faces;
   TileBox box;
   std::uint32_t bits[4], narrowest[4], widest[4];  // in front of an entropy coder bits are sums of widths
-  std::uint32_t nonzero[4], above_one[4], blocks[4];
+  std::uint32_t nonzero[4], above_one[4], negative[4], blocks[4];
 };
 
 // Values in the arena -> codes, as sample_runs() on the CPU: runs are 32 positions of the tile's row order, a lane
@@ -113,15 +113,16 @@ __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool pre
   if constexpr (kEntropy) {
     constexpr std::uint32_t kBase = kSmallWidthBase;
     Code any = 0;
-    std::uint32_t widths = 0, nonzero = 0, counted = 0;  // counted: ones, and twice those above
+    std::uint32_t widths = 0, nonzero = 0, counted = 0, negative = 0;  // counted: ones, and twice those above
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
-      const Code residual = zigzag(difference(i));
-      const std::uint32_t width = small_coded_width(static_cast<std::uint32_t>(residual));
-      any |= residual;
+      const Code one = difference(i), magnitude = magnitude_of(one);
+      const std::uint32_t width = small_coded_width(static_cast<std::uint32_t>(magnitude));
+      any |= magnitude;
       widths += width;
       nonzero += min(width, kBase + 1);
       counted += min(width, kBase + 2);
+      negative += static_cast<std::uint32_t>(one >> (8 * sizeof(Code) - 1));
     }
     std::uint32_t notes;
     if (__any_sync(kAllLanes, any >> kSmallWidthBits != 0)) {
@@ -130,15 +131,17 @@ __device__ __forceinline__ void add_block_cost(const ChooseParams& job, bool pre
       for (int i = 0; i < 32; ++i) copy[i] = difference(i);
       notes = notes_of_large(copy);
     } else {
-      notes = widths - 32 * kBase + ((nonzero - 32 * kBase) << kNonzeroAt) + ((counted - nonzero) << kAboveOneAt);
+      notes = widths - 32 * kBase + ((nonzero - 32 * kBase) << kNonzeroAt) + ((counted - nonzero) << kAboveOneAt) +
+              (negative << kNegativeAt);
     }
     CodedSums sums;
     sums.add(present ? notes : 0);
-    // 32 lanes have at most 1024 residuals
-    const std::uint32_t all = warp_sum(sums.widths),
+    // 32 lanes have at most 1024 differences
+    const std::uint32_t all = warp_sum(sums.widths | sums.negative << 16),
                         counts = warp_sum(sums.nonzero | sums.above_one << 11 | sums.blocks << 22);
     if (threadIdx.x % 32 != 0) return;
-    atomicAdd(&space.bits[order], all);
+    atomicAdd(&space.bits[order], all & 0xFFFF);
+    atomicAdd(&space.negative[order], all >> 16);
     atomicAdd(&space.nonzero[order], counts & 2047);
     atomicAdd(&space.above_one[order], counts >> 11 & 2047);
     atomicAdd(&space.blocks[order], counts >> 22);
@@ -165,10 +168,11 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, Sample
   using Code = typename FloatTraits<T>::Code;
   const Grid& grid = job.grids[S];
   const ChunkPlan& plan = job.plans[chunk];
-  if (threadIdx.x == 0) space.box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
+  if (threadIdx.x == 0) space.box = tile_box_of_value<S>(grid, sampled_value(job.count, blockIdx.x));
   if (threadIdx.x < 4) {
     space.bits[threadIdx.x] = space.widest[threadIdx.x] = 0;
-    space.nonzero[threadIdx.x] = space.above_one[threadIdx.x] = space.blocks[threadIdx.x] = 0;
+    space.nonzero[threadIdx.x] = space.above_one[threadIdx.x] = 0;
+    space.negative[threadIdx.x] = space.blocks[threadIdx.x] = 0;
     space.narrowest[threadIdx.x] = 255;
   }
   __syncthreads();
@@ -194,19 +198,20 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, Sample
     add(3);
   }
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  const std::uint32_t inside = box.inz * box.iny * box.inx;
-  for (int c = 0; c < kCandidates; ++c) {
-    const Predictor p = predictor_at(c);
-    if (p.tile_shape != S || !job.open[c]) continue;
-    const CodedSums sums = {space.blocks[p.order], space.bits[p.order], space.nonzero[p.order],
-                            space.above_one[p.order]};
-    const std::uint64_t cost =
-        kEntropy ? sums.bits() * 4096 / inside
-                 : tile_cost(space.bits[p.order], space.narrowest[p.order], space.widest[p.order], inside);
-    atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(c)],
-              static_cast<unsigned long long>(cost));
+  const unsigned order = threadIdx.x;
+  if (order >= 4) return;
+  unsigned candidate = kCandidates;
+  for (unsigned c = 0; c < kCandidates; ++c) {
+    const Predictor p = predictor_at(static_cast<int>(c));
+    candidate = p.tile_shape == S && p.order == order && job.open[c] ? c : candidate;
   }
+  if (candidate == kCandidates) return;
+  const std::uint32_t inside = box.inz * box.iny * box.inx, bits = space.bits[order];
+  const CodedSums sums = {space.blocks[order], bits, space.nonzero[order], space.above_one[order],
+                          space.negative[order]};
+  const std::uint64_t cost =
+      kEntropy ? sums.cost(inside) : tile_cost(bits, space.narrowest[order], space.widest[order], inside);
+  atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + candidate], static_cast<unsigned long long>(cost));
 }
 
 template <class T>
