@@ -70,7 +70,7 @@ constexpr TileBox tile_box(const Grid& g, std::uint64_t tile) {
           inside(g.nx - x, Extent::kX)};
 }
 
-// A quotient and what is left, in 32 bits where that suffices: GPUs divide 64 bits by a hundred instructions.
+// A quotient and what is left, in 32 bits where that suffices: a GPU divides 64 bits by a hundred instructions.
 struct Quotient {
   std::uint64_t whole, rest;
 
@@ -99,6 +99,7 @@ constexpr TileBox tile_box_of_value(const Grid& g, std::uint64_t index) {
   return {((slab.whole * g.nz + z) * g.ny + y) * g.nx + x, inside(g.nz - z, Tile::kZ), inside(g.ny - y, Tile::kY),
           inside(g.nx - x, Tile::kX)};
 }
+
 // Whether a block is present: it has at least one value of the array.
 template <int S>
 constexpr bool is_present(const TileBox& box, std::uint32_t b) {
